@@ -1,0 +1,102 @@
+"""Collectives as pre- and postconditions: who holds which chunk at first, and who must hold what at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topologies.errors import ScheduleError, nearest
+
+Holders = Literal["all", "owner", "root", "blocks"]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The postcondition as columns: place ``rank[i]`` must hold in ``chunk[i]`` the data of ``origin[i]``, once from each
+    rank set in ``contributors[i]`` (shape [len, nranks])."""
+
+    rank: Ints
+    chunk: Ints
+    origin: Ints
+    contributors: Bools
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """``start`` and ``end``: who holds the data chunks: every rank, the owner of the chunk (chunk c of C belongs to rank
+    c*n//C), the root, or (all-to-all) blocks. ``busbw`` is nccl-tests' factor from algbw: twice ("2(n-1)/n"), once
+    ("(n-1)/n"), one, or none."""
+
+    name: str
+    start: Holders
+    end: Holders
+    reduces: bool = False
+    busbw: Literal["twice", "once", "one", "none"] = "one"
+    idempotent: bool = False
+    """A contribution may arrive more than once (barrier: hearing twice does no harm)."""
+
+    @property
+    def rooted(self) -> bool:
+        """The call takes a root rank."""
+        return "root" in (self.start, self.end)
+
+    @property
+    def owned(self) -> bool:
+        """Chunks belong to ranks, so their number must be a multiple of the number of ranks."""
+        return self.start in ("owner", "blocks") or self.end in ("owner", "blocks")
+
+    def busbw_factor(self, nranks: int) -> float | None:
+        """busbw / algbw (NVIDIA nccl-tests doc/PERFORMANCE.md); None where bandwidth means nothing (barrier)."""
+        once = (nranks - 1) / nranks
+        return {"twice": 2 * once, "once": once, "one": 1.0, "none": None}[self.busbw]
+
+    def initial(self, nranks: int, nchunks: int, root: int) -> Bools:
+        """Shape [nranks, nchunks]: which data chunks a rank holds its own data of when the collective starts."""
+        return _holders(self.start, nranks, nchunks, root)
+
+    def expected(self, nranks: int, nchunks: int, root: int) -> Expected:
+        """The postcondition for ``nchunks`` data chunks. For all-to-all the received blocks stand behind the data chunks:
+        chunk ``nchunks + p*k + i`` of rank r is block i of the data that rank p had for r (k = nchunks / nranks)."""
+        if self.end == "blocks":
+            k = nchunks // nranks
+            rank, peer, part = (axis.ravel() for axis in np.meshgrid(np.arange(nranks), np.arange(nranks), np.arange(k), indexing="ij"))
+            return Expected(rank, nchunks + peer * k + part, rank * k + part, peer[:, None] == np.arange(nranks))
+        rank, chunk = np.nonzero(_holders(self.end, nranks, nchunks, root))
+        contributors = self.initial(nranks, nchunks, root).T[chunk]
+        return Expected(rank.astype(np.int64), chunk.astype(np.int64), chunk.astype(np.int64), contributors)
+
+
+def _holders(which: Holders, nranks: int, nchunks: int, root: int) -> Bools:
+    rank, chunk = np.arange(nranks)[:, None], np.arange(nchunks)[None, :]
+    if which == "owner":
+        return rank == chunk * nranks // nchunks
+    if which == "root":
+        return (rank == root) & (chunk >= 0)
+    return (rank >= 0) & (chunk >= 0)
+
+
+ALL_REDUCE = Collective("all-reduce", "all", "all", reduces=True, busbw="twice")
+REDUCE_SCATTER = Collective("reduce-scatter", "all", "owner", reduces=True, busbw="once")
+ALL_GATHER = Collective("all-gather", "owner", "all", busbw="once")
+BROADCAST = Collective("broadcast", "root", "all")
+REDUCE = Collective("reduce", "all", "root", reduces=True)
+SCATTER = Collective("scatter", "root", "owner", busbw="once")
+GATHER = Collective("gather", "owner", "root", busbw="once")
+ALL_TO_ALL = Collective("all-to-all", "blocks", "blocks", busbw="once")
+BARRIER = Collective("barrier", "all", "all", reduces=True, busbw="none", idempotent=True)
+
+COLLECTIVES = {
+    c.name: c for c in (ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, SCATTER, GATHER, ALL_TO_ALL, BARRIER)
+}
+
+
+def collective(name: str) -> Collective:
+    """The collective called ``name``; ScheduleError names the nearest known one."""
+    if name not in COLLECTIVES:
+        raise ScheduleError(f'collective "{name}" is not known{nearest(name, COLLECTIVES)}')
+    return COLLECTIVES[name]

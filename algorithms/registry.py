@@ -1,0 +1,153 @@
+"""The catalogue: one file an algorithm, found by importing every module of this package."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, get_type_hints
+
+import algorithms
+from algorithms.collectives import Collective
+from algorithms.schedule import Schedule, Send
+from algorithms.transforms import merge_channels, pipeline
+from topologies.errors import ScheduleError, nearest
+
+Groups = tuple[tuple[int, ...], ...]
+"""A partition of ranks, such as those of each server or under each leaf switch."""
+
+Built = Schedule | Iterable[Send]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An argument of an algorithm beyond the number of ranks."""
+
+    name: str
+    type: type
+    default: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Algorithm:
+    """A named way to do a collective for n ranks. ``pipelined``: made to run in several slices."""
+
+    name: str
+    collective: Collective
+    summary: str
+    options: tuple[Option, ...]
+    pipelined: bool
+    rule: Callable[[int], str | None]
+    make: Callable[..., Built]
+
+    def refusal(self, nranks: int) -> str | None:
+        """Why this algorithm does not take ``nranks``, or None."""
+        if nranks < 2:
+            return "needs at least 2 ranks"
+        return self.rule(nranks)
+
+    def build(self, nranks: int, *, channels: int = 1, slices: int = 1, **options: Any) -> Schedule:
+        """The schedule, copied to ``channels`` and cut into ``slices``. ScheduleError for a refused n or a bad option."""
+        reason = self.refusal(nranks)
+        if reason:
+            raise ScheduleError(f"{self.name}: {nranks} ranks: {reason}")
+        for what, value in (("channels", channels), ("slices", slices)):
+            if not 1 <= value <= 1024:
+                raise ScheduleError(f"{self.name}: {what} {value} must be between 1 and 1024")
+        given = self._read(options, nranks)
+        root = given.get("root", 0)
+        built = self.make(nranks, **given)
+        one = built if isinstance(built, Schedule) else Schedule.of(self.name, self.collective, nranks, built, root=root)
+        many = merge_channels(self.name, [one] * channels) if channels > 1 else one
+        return pipeline(many, slices)
+
+    def takes(self, option: str) -> bool:
+        """Whether the algorithm has an option of this name."""
+        return any(o.name == option for o in self.options)
+
+    def _read(self, options: Mapping[str, Any], nranks: int) -> dict[str, Any]:
+        known = {o.name: o for o in self.options}
+        for name in options:
+            if name not in known:
+                raise ScheduleError(f'{self.name}: option "{name}" is not known{nearest(name, known) or "; it takes none"}')
+        given = {name: _value(self.name, known[name], value) for name, value in options.items()}
+        for name in ("root",):
+            if name in given and not 0 <= given[name] < nranks:
+                raise ScheduleError(f"{self.name}: {name} {given[name]} is not a rank; ranks are 0..{nranks - 1}")
+        return {o.name: o.default for o in self.options} | given
+
+
+def _value(algorithm: str, option: Option, value: Any) -> Any:
+    """Text from the command line as the option's type; values of the right type pass."""
+    where = f"{algorithm}: option {option.name}"
+    if option.type is int:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdigit() and len(value) < 12:
+            return int(value)
+        raise ScheduleError(f'{where}: "{value}" is not a whole number; write {option.name}=1')
+    if isinstance(value, str):
+        try:
+            return tuple(tuple(int(rank) for rank in group.split(",")) for group in value.split("/"))
+        except ValueError:
+            raise ScheduleError(f'{where}: "{value}" is not a list of groups; write ranks as {option.name}=0,1,2,3/4,5,6,7') from None
+    return tuple(tuple(group) for group in value) if value is not None else None
+
+
+_REGISTRY: dict[tuple[str, str], Algorithm] = {}
+
+
+def any_number(nranks: int) -> str | None:
+    """No rule: any number of ranks."""
+    return None
+
+
+def power_of_two(nranks: int) -> str | None:
+    """The rule of algorithms that halve and double."""
+    return None if nranks & (nranks - 1) == 0 else "needs a power of two"
+
+
+F = TypeVar("F", bound=Callable[..., Built])
+
+
+def algorithm(
+    collective: Collective, *, name: str | None = None, rule: Callable[[int], str | None] = any_number, pipelined: bool = False
+) -> Callable[[F], F]:
+    """Register a function of n (and options) that yields sends or returns a Schedule. Its docstring's first line is the summary;
+    the name is the function's in kebab-case unless given."""
+
+    def register(make: F) -> F:
+        known = name or make.__name__.replace("_", "-")
+        hints = get_type_hints(make)
+        parameters = list(inspect.signature(make).parameters.values())[1:]
+        options = tuple(Option(p.name, int if hints[p.name] is int else tuple, p.default) for p in parameters)
+        summary = (make.__doc__ or "").strip().splitlines()[0]
+        _REGISTRY[collective.name, known] = Algorithm(known, collective, summary, options, pipelined, rule, make)
+        return make
+
+    return register
+
+
+def catalogue(collective: Collective | None = None) -> list[Algorithm]:
+    """All registered algorithms (of one collective), sorted by collective and name."""
+    _discover()
+    return [a for _, a in sorted(_REGISTRY.items()) if collective is None or a.collective is collective]
+
+
+def find(collective: Collective, name: str) -> Algorithm:
+    """The algorithm of a collective by name; ScheduleError names the nearest, or the collectives that have it."""
+    _discover()
+    found = _REGISTRY.get((collective.name, name))
+    if found:
+        return found
+    elsewhere = [c for c, a in _REGISTRY if a == name]
+    here = [a.name for a in catalogue(collective)]
+    hint = f"; it does {', '.join(sorted(elsewhere))}; {collective.name} has {', '.join(here) or 'none yet'}" if elsewhere else nearest(name, here)
+    raise ScheduleError(f'algorithm "{name}" is not known for {collective.name}{hint}')
+
+
+def _discover() -> None:
+    for module in pkgutil.iter_modules(algorithms.__path__):
+        importlib.import_module(f"algorithms.{module.name}")

@@ -1,0 +1,1 @@
+"""Topology x launches x model -> trace and result: when, how fast, what limits it."""

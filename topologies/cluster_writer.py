@@ -1,0 +1,89 @@
+"""``Topology`` -> cluster TOML with every node and link spelt out, which reads back equal."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from topologies.cluster_file import read_cluster
+from topologies.errors import TopologyError
+from topologies.graph import Link, Node, Topology
+from topologies.links import LINK_TYPES
+from topologies.units import exact_bandwidth, exact_time
+
+
+def write_cluster(topology: Topology, path: str | Path) -> None:
+    """Write ``path`` whole or not at all: a file that does not read back equal never takes its place. Raises TopologyError."""
+    path = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(prefix=path.name[:100], suffix=".toml", dir=path.parent)
+        try:
+            for paired in (True, False):
+                with open(handle if paired else name, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
+                    file.writelines(f"{line}\n" for line in _lines(topology, paired))
+                # Cables in pairs are half as long, but give some graphs another order of ports, and with it other routes.
+                if read_cluster(name) == topology:
+                    Path(name).replace(path)
+                    return
+            raise TopologyError(f"{path.name}: {topology.name} does not read back equal from its own file; it was not written")
+        finally:
+            Path(name).unlink(missing_ok=True)
+    except (OSError, UnicodeError) as error:
+        raise TopologyError(f"{path.name}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _lines(topology: Topology, paired: bool) -> Iterator[str]:
+    yield f"name = {_text(topology.name)}"
+    yield from ("", "nodes = [", *(f"    {{ {_node(node)} }}," for node in topology.nodes), "]", "", "links = [")
+    seen: set[tuple[str, str]] = set()
+    for link in topology.links:
+        if (link.src, link.dst) in seen:
+            continue
+        seen.add((link.src, link.dst))
+        both = paired and topology.graph.has_edge(link.dst, link.src) and topology.link(link.dst, link.src) == link.reversed()
+        if both:
+            seen.add((link.dst, link.src))
+        ends = f"between = [{_text(link.src)}, {_text(link.dst)}]" if both else f"from = {_text(link.src)}, to = {_text(link.dst)}"
+        yield f"    {{ {ends}, {_link(link)} }},"
+    yield "]"
+    if topology.groups:
+        yield from ("", "[groups]")
+    for name, parts in topology.groups.items():
+        yield from (f"{_text(name)} = [", *(f"    {list(part)}," for part in parts), "]")
+
+
+def _node(node: Node) -> str:
+    fields = [f"name = {_text(node.name)}", f"kind = {_text(node.kind)}"]
+    if node.server is not None:
+        fields.append(f"server = {node.server}")
+    for what, rate in (("injection", node.injection), ("ejection", node.ejection)):
+        if math.isfinite(rate):
+            fields.append(f"{what} = {_text(exact_bandwidth(rate))}")
+    if node.reduces:
+        fields.append("reduces = true")
+    return ", ".join(fields)
+
+
+def _link(link: Link) -> str:
+    """What the link table does not already say."""
+    known = LINK_TYPES.get(link.kind)
+    fields = [f"kind = {_text(link.kind)}"]
+    if link.lanes != (known.lanes if known else 1):
+        fields.append(f"lanes = {link.lanes}")
+    source = known.source if known else "user"
+    if not known or link.bandwidth != known.lane_bandwidth * link.lanes:
+        fields.append(f"bandwidth = {_text(exact_bandwidth(link.bandwidth))}")
+        source = "user"
+    if not known or link.latency != known.latency:
+        fields.append(f"latency = {_text(exact_time(link.latency))}")
+        source = "user"
+    if link.source != source:
+        fields.append(f"source = {_text(link.source)}")
+    return ", ".join(fields)
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,75 @@
+"""One table of link types: what a cable of a given kind carries per lane and what a hop over it takes.
+
+Rates are datasheet rates of one direction; what a protocol reaches of them is the business of a library profile. Latencies are
+per hop, wire and switch only. Chosen so that the sums agree with what is measured:
+NVLink 0.3 us: through an NVSwitch two hops, 0.6 us, NCCL's own figure for an NVLink hop with protocol LL;
+PCIe 0.5 us: GPU to GPU through one switch 1 us, NCCL's figure for a PCIe hop with LL; inter-socket the same;
+InfiniBand: the switch (EDR 90 ns, HDR 130 ns, NDR and XDR 330 ns) and 20 m of fibre (100 ns), so that GPU to GPU on one HDR
+leaf takes 2.5 us, within the 2-4 us of a small GPUDirect RDMA message; RoCE: a 0.5 us cut-through switch and 100 ns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topologies.errors import TopologyError, nearest, quoted
+from topologies.graph import Link
+
+
+@dataclass(frozen=True, slots=True)
+class LinkType:
+    """``lane_bandwidth`` [B/s] of one lane in one direction, the usual number of ``lanes``, ``latency`` [s] of a hop, their source."""
+
+    name: str
+    lane_bandwidth: float
+    lanes: int
+    latency: float
+    source: str
+
+    @property
+    def bandwidth(self) -> float:
+        """One direction over the usual lanes [B/s]."""
+        return self.lane_bandwidth * self.lanes
+
+
+_TYPES = (
+    LinkType("nvlink1", 20e9, 4, 0.3e-6, "NVIDIA P100: 4 links of 20 GB/s"),
+    LinkType("nvlink2", 25e9, 6, 0.3e-6, "NVIDIA V100: 6 links of 25 GB/s"),
+    LinkType("nvlink3", 25e9, 12, 0.3e-6, "NVIDIA A100: 12 links of 25 GB/s"),
+    LinkType("nvlink4", 25e9, 18, 0.3e-6, "NVIDIA H100: 18 links of 25 GB/s"),
+    LinkType("nvlink5", 50e9, 18, 0.3e-6, "NVIDIA B200: 18 links of 50 GB/s"),
+    LinkType("nvlink-bridge", 14.0625e9, 4, 0.3e-6, "NVIDIA RTX A6000 bridge: 4 links of 14.06 GB/s, 56 GB/s"),
+    LinkType("pcie3", 15.75e9 / 16, 16, 0.5e-6, "PCIe 3.0: 8 GT/s, 128b/130b; 15.75 GB/s x16"),
+    LinkType("pcie4", 31.5e9 / 16, 16, 0.5e-6, "PCIe 4.0: 16 GT/s, 128b/130b; 31.5 GB/s x16"),
+    LinkType("pcie5", 63e9 / 16, 16, 0.5e-6, "PCIe 5.0: 32 GT/s, 128b/130b; 63 GB/s x16"),
+    LinkType("pcie6", 118e9 / 16, 16, 0.5e-6, "PCIe 6.0: 64 GT/s, flits; 118 GB/s x16"),
+    LinkType("qpi", 19.2e9, 2, 0.5e-6, "Intel QPI 9.6 GT/s (Broadwell): 19.2 GB/s, 2 links between sockets"),
+    LinkType("upi", 20.8e9, 3, 0.5e-6, "Intel UPI 10.4 GT/s (Skylake): 20.8 GB/s, 3 links between sockets"),
+    LinkType("upi2", 32e9, 4, 0.5e-6, "Intel UPI 2.0 16 GT/s (Sapphire Rapids): 32 GB/s, 4 links between sockets"),
+    LinkType("xgmi", 64e9, 1, 0.3e-6, "AMD MI300X: 64 GB/s a link, about 48 usable; latency as NVLink's"),
+    LinkType("xgmi-cpu", 36e9, 4, 0.5e-6, "AMD EPYC Rome: 18 GT/s x16, 36 GB/s, 4 links between sockets"),
+    LinkType("ib-edr", 12.5e9, 1, 0.19e-6, "InfiniBand EDR 100 Gb/s; switch 90 ns, 20 m"),
+    LinkType("ib-hdr", 25e9, 1, 0.23e-6, "InfiniBand HDR 200 Gb/s; switch 130 ns, 20 m"),
+    LinkType("ib-ndr", 50e9, 1, 0.43e-6, "InfiniBand NDR 400 Gb/s; switch 330 ns (secondary source), 20 m"),
+    LinkType("ib-xdr", 100e9, 1, 0.43e-6, "InfiniBand XDR 800 Gb/s; latency assumed as NDR's"),
+    LinkType("roce-100", 12.5e9, 1, 0.6e-6, "Ethernet 100 Gb/s; cut-through switch 0.3-0.8 us, 20 m"),
+    LinkType("roce-200", 25e9, 1, 0.6e-6, "Ethernet 200 Gb/s; cut-through switch 0.3-0.8 us, 20 m"),
+    LinkType("roce-400", 50e9, 1, 0.6e-6, "Ethernet 400 Gb/s; cut-through switch 0.3-0.8 us, 20 m"),
+    LinkType("roce-800", 100e9, 1, 0.6e-6, "Ethernet 800 Gb/s; cut-through switch 0.3-0.8 us, 20 m"),
+    LinkType("slingshot-11", 25e9, 1, 0.45e-6, "HPE Slingshot 11 200 Gb/s; switch 350 ns, 20 m"),
+)
+LINK_TYPES: dict[str, LinkType] = {entry.name: entry for entry in _TYPES}
+
+
+def link_type(name: str) -> LinkType:
+    """The table entry; raises TopologyError naming the nearest for an unknown name."""
+    if name not in LINK_TYPES:
+        raise TopologyError(f"{quoted(name)} is not a link type{nearest(name, LINK_TYPES)}")
+    return LINK_TYPES[name]
+
+
+def link_of(kind: str, src: str, dst: str, lanes: int | None = None) -> Link:
+    """One direction of a cable of a known type; ``lanes`` other than the usual number scale its bandwidth."""
+    entry = link_type(kind)
+    lanes = entry.lanes if lanes is None else lanes
+    return Link(src, dst, kind, lanes, entry.lane_bandwidth * lanes, entry.latency, entry.source)

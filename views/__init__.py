@@ -1,0 +1,1 @@
+"""Results, traces, schedules and topologies -> pictures and words; runs nothing."""
