@@ -132,5 +132,6 @@ class _Edges:
             return Dependencies(self.nsends, 0, none, none, none.astype(np.bool_))
         before, after, on_sent = (np.concatenate(column) for column in zip(*self.parts, strict=True))
         nodes = self.nsends + self.joins
-        key = np.unique((after * nodes + before) * 2 + on_sent)
+        key = np.sort((after * nodes + before) * 2 + on_sent)
+        key = key[np.diff(key, prepend=-1) != 0]  # np.unique hashes: five times slower here
         return Dependencies(self.nsends, self.joins, key // 2 % nodes, key // 2 // nodes, (key % 2).astype(np.bool_))

@@ -15,7 +15,7 @@ from topologies.errors import ScheduleError
 Ints = NDArray[np.int64]
 
 MAX_SENDS = 40_000_000
-"""Larger schedules are refused: at about 200 B a send (columns, dependencies, trace) this is 8 GB."""
+"""Larger schedules are refused: at 200 B a send (columns, dependencies, trace) and more this is over 8 GB."""
 
 
 class Op(IntEnum):
@@ -146,23 +146,23 @@ class Schedule:
 
 
 def _collect(name: str, sends: Iterable[Send]) -> dict[str, Ints]:
-    parts: dict[str, list[Ints]] = {f.name: [] for f in fields(Send)}
+    parts: list[list[NDArray[np.generic]]] = []
     total = 0
     for send in sends:
         dst_chunk = send.chunk if send.dst_chunk is None else send.dst_chunk
-        given = [getattr(send, key) if key != "dst_chunk" else dst_chunk for key in parts]
-        columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in given))
+        given = [dst_chunk if f.name == "dst_chunk" else getattr(send, f.name) for f in fields(Send)]
+        columns = np.broadcast_arrays(*(np.atleast_1d(np.asarray(value)) for value in given))  # views: no memory yet
         total += columns[0].size
         if total > MAX_SENDS:
             raise ScheduleError(
-                f"{name}: more than {MAX_SENDS:,} sends (step {columns[0].flat[0]} reached), about {MAX_SENDS * 200 / 1e9:.0f} GB of memory; "
+                f"{name}: more than {MAX_SENDS:,} sends (step {columns[0].flat[0]} reached), over {MAX_SENDS * 200 / 1e9:.0f} GB of memory; "
                 "take fewer ranks, channels or slices"
             )
-        for key, column in zip(parts, columns, strict=True):
-            parts[key].append(column.astype(np.int64).ravel())
-    joined = {key: np.concatenate(column) if column else np.empty(0, np.int64) for key, column in parts.items()}
-    order = np.argsort(joined["step"], kind="stable")
-    return {key: column[order] for key, column in joined.items()}
+        parts.append([column.ravel() if column.ndim > 1 else column for column in columns])
+    none = np.empty(0, np.int64)
+    joined = [np.concatenate([none, *column]).astype(np.int64, copy=False) for column in zip(*parts, strict=True)] or [none] * 9
+    order = np.argsort(joined[0], kind="stable")
+    return {f.name: column[order] for f, column in zip(fields(Send), joined, strict=True)}
 
 
 def _validate(s: Schedule) -> None:

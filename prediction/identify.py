@@ -113,7 +113,7 @@ def gather_evidence(lines: Sequence[Line], unit: float, op_column: bool, old: bo
         reduces=lines[0].op is not None,
         op_column=op_column,
         rooted=any(line.root is not None for line in lines),
-        in_place=2 * sum(places) > len(places) if places else None,
+        in_place=None if 2 * sum(places) == len(places) else 2 * sum(places) > len(places),
         old=old,
         bands=_bands(pairs),
         shares=_bands((half.algbw, base) for half, base in halves),

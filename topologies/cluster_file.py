@@ -29,6 +29,7 @@ from topologies.units import parse_bandwidth, parse_count, parse_time
 MAX_FILE = 16 * 2**20
 _KEY = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{16}}")  # the TOML parser is quadratic in the parts of a key
+_TOP_KEYS = ("topology", "params", "name", "nodes", "links", "groups")
 Table = Mapping[str, Any]
 
 
@@ -150,8 +151,11 @@ def _links(entry: Table, where: str) -> tuple[Link, ...]:
     _check_name(kind, f"{where}.kind")
     known = LINK_TYPES.get(kind)
     if known is None and not {"bandwidth", "latency"} <= entry.keys():
-        raise TopologyError(f"{where}.kind: {quoted(kind)} is not a link type, so bandwidth and latency must be stated{nearest(kind, LINK_TYPES)}")
-    lanes = parse_count(_number(entry.get("lanes", known.lanes if known else 1)), f"{where}.lanes", most=2**20)
+        rule = "is not a link type, so bandwidth and latency must be stated"
+        raise TopologyError(f"{where}.kind: {quoted(kind)} {rule}{nearest(kind, LINK_TYPES)}")
+    lanes = entry.get("lanes", known.lanes if known else 1)
+    _check_type(lanes, f"{where}.lanes", int, "a count; write a whole number without quotes")
+    lanes = parse_count(lanes, f"{where}.lanes", most=2**20)
     bandwidth = known.lane_bandwidth * lanes if known else 0.0
     latency = known.latency if known else 0.0
     source = known.source if known and not {"bandwidth", "latency"} & entry.keys() else "user"
@@ -187,10 +191,11 @@ def _check_keys(table: Table, where: str, known: tuple[str, ...], needed: tuple[
     prefix = f"{where}: " if where else ""
     for key in table:
         if key not in known:
-            raise TopologyError(f"{prefix}there is no key {quoted(key)}{nearest(key, known)}")
+            raise TopologyError(f"{prefix}there is no key {quoted(key)}{nearest(key, known if where else _TOP_KEYS)}")
     for key in needed:
         if key not in table:
-            raise TopologyError(f"{prefix}the key {quoted(key)} is missing{'' if where else '; a file names a topology, or nodes and links'}")
+            rule = "" if where else "; a file names a topology, or lists nodes and links"
+            raise TopologyError(f"{prefix}the key {quoted(key)} is missing{rule}")
 
 
 def _check_type(value: object, where: str, kind: type, right: str) -> None:
@@ -206,8 +211,3 @@ def _check_name(value: object, where: str) -> None:
 def _unit_text(value: Any) -> Any:
     """A number of a file as text, so that it is refused for want of a unit."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e30 else value
-
-
-def _number(value: Any) -> Any:
-    """Text is no number in TOML; what is returned for it is refused with the value shown."""
-    return value if isinstance(value, int) else [value]

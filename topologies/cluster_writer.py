@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
-import tempfile
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from topologies.cluster_file import read_cluster
-from topologies.errors import TopologyError
+from topologies.errors import TopologyError, quoted
 from topologies.graph import Link, Node, Topology
 from topologies.links import LINK_TYPES
 from topologies.units import exact_bandwidth, exact_time
@@ -18,21 +19,28 @@ from topologies.units import exact_bandwidth, exact_time
 def write_cluster(topology: Topology, path: str | Path) -> None:
     """Write ``path`` whole or not at all: a file that does not read back equal never takes its place. Raises TopologyError."""
     path = Path(path)
+    if not path.name:
+        raise TopologyError(f'{quoted(str(path))} is not a file name; write a name as "cluster.toml"')
+    beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
-        handle, name = tempfile.mkstemp(prefix=path.name[:100], suffix=".toml", dir=path.parent)
-        try:
-            for paired in (True, False):
-                with open(handle if paired else name, "w", encoding="utf-8", newline="\n") as file:  # noqa: PTH123
-                    file.writelines(f"{line}\n" for line in _lines(topology, paired))
-                # Cables in pairs are half as long, but give some graphs another order of ports, and with it other routes.
-                if read_cluster(name) == topology:
-                    Path(name).replace(path)
-                    return
-            raise TopologyError(f"{path.name}: {topology.name} does not read back equal from its own file; it was not written")
-        finally:
-            Path(name).unlink(missing_ok=True)
-    except (OSError, UnicodeError) as error:
+        # Cables in pairs are half as long, but give some graphs another order of ports, and with it other routes.
+        if any(_reads_back(topology, beside, paired) for paired in (True, False)):
+            beside.replace(path)
+            return
+        raise TopologyError(f"{path.name}: {topology.name} does not read back equal from its own file; it was not written")
+    except TopologyError as error:
+        raise TopologyError(str(error).replace(beside.name, path.name)) from None
+    except (OSError, ValueError) as error:
         raise TopologyError(f"{path.name}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _reads_back(topology: Topology, path: Path, paired: bool) -> bool:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in _lines(topology, paired))
+    return read_cluster(path) == topology
 
 
 def _lines(topology: Topology, paired: bool) -> Iterator[str]:
@@ -52,7 +60,8 @@ def _lines(topology: Topology, paired: bool) -> Iterator[str]:
     if topology.groups:
         yield from ("", "[groups]")
     for name, parts in topology.groups.items():
-        yield from (f"{_text(name)} = [", *(f"    {list(part)}," for part in parts), "]")
+        key = name if name.isascii() and name.isidentifier() else _text(name)
+        yield from (f"{key} = [", *(f"    {list(part)}," for part in parts), "]")
 
 
 def _node(node: Node) -> str:

@@ -72,7 +72,8 @@ def _cluster(server: _Server, nodes: int, gpus: int) -> Topology:
     rails = _nics(server, gpus)
     most = most_servers(rails, server.ports)
     if not 1 <= nodes <= most:
-        raise TopologyError(f"{server.name}: nodes = {nodes}; with {rails} rails two tiers of {server.ports}-port switches take nodes = 1 to {most}")
+        rule = f"with {rails} rails two tiers of {server.ports}-port switches take nodes = 1 to {most}"
+        raise TopologyError(f"{server.name}: nodes = {nodes}; {rule}")
     parts: list[Node] = []
     links: list[Link] = []
     nics = []

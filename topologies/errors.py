@@ -29,7 +29,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
     close = difflib.get_close_matches(word[:80], names, n=1, cutoff=0.5)  # matching is quadratic in the length
     if close:
         return f'; did you mean "{close[0]}"?'
-    return f"; known: {', '.join(names)}" if names else ""
+    return f"; known: {', '.join(names[:30])}{', ...' if len(names) > 30 else ''}" if names else ""
 
 
 def quoted(value: object, limit: int = 60) -> str:

@@ -1,0 +1,63 @@
+"""A machine of a given number of GPUs: a topology whose size the user left open takes it from a log, or from ``--ranks``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from topologies import Topology, get, load
+from topologies.errors import TopologyError
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """The topology, and in words which of its parameters were taken from the number of ranks (empty: none)."""
+
+    topology: Topology
+    note: str
+
+
+def fitted(spec: str, params: Mapping[str, str], nranks: int, nservers: int | None = None, who: str = "the log") -> Fitted:
+    """``spec`` and ``params`` as for ``topologies.load``; a generator that takes ``gpus`` (a server) and ``nodes`` gets those the
+    user did not give such that there are ``nranks`` GPUs: on ``nservers`` servers, else on as few as hold them.
+
+    Raises TopologyError, in one line with both numbers, when the GPUs cannot be as many as the ranks."""
+    taken = {} if _is_file(spec) else _taken(spec, params, nranks, nservers, who)
+    topology = load(spec, {**params, **taken})
+    gpus = len(topology.gpus)
+    if gpus != nranks:
+        raise TopologyError(f"{topology.name} has {gpus} GPUs, but {who} has {nranks} ranks; {_advice(spec, params)}")
+    return Fitted(topology, f"{', '.join(f'{key}={value}' for key, value in taken.items())} from {who}" if taken else "")
+
+
+def _taken(spec: str, params: Mapping[str, str], nranks: int, nservers: int | None, who: str) -> dict[str, str]:
+    known = {parameter.name: parameter.default for parameter in get(spec).parameters}
+    free = [key for key in ("nodes", "gpus") if key in known and key not in params]
+    if "nodes" not in known:
+        return {"gpus": str(nranks)} if free else {}
+    if not free:
+        return {}
+    given = {key: int(params[key]) for key in ("nodes", "gpus") if params.get(key, "").isdigit() and int(params[key]) > 0}
+    full = known["gpus"] if isinstance(known.get("gpus"), int) else 1
+    assert isinstance(full, int)
+    if "nodes" in given:
+        nodes = given["nodes"]
+    elif "gpus" in given:
+        nodes = -(-nranks // given["gpus"])
+    else:
+        nodes = nservers or -(-nranks // full)
+    if nranks % nodes:
+        raise TopologyError(f"{spec}: {who} has {nranks} ranks, which do not divide over {nodes} servers; give --nodes and --param gpus=...")
+    values = {"nodes": str(nodes), "gpus": str(nranks // nodes)}
+    return {key: values[key] for key in free}
+
+
+def _is_file(spec: str) -> bool:
+    return spec.endswith(".toml") or "/" in spec or Path(spec).is_file()
+
+
+def _advice(spec: str, params: Mapping[str, str]) -> str:
+    if _is_file(spec):
+        return "name the cluster that was measured"
+    return f"leave {' and '.join(params)} out, or give those of the measured cluster" if params else "name the machine that was measured"

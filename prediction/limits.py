@@ -1,0 +1,63 @@
+"""Refusals before anything is built: how many sends an algorithm will have, by extrapolation, against what a run can hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from algorithms.collectives import collective
+from algorithms.registry import Algorithm, find
+from topologies.errors import RingscopeError, ScheduleError
+
+MAX_SENDS = 4_000_000
+"""A run with more is refused: the event engine needs about 1 kB and 15 microseconds a send, so this is 4 GB and a minute."""
+BYTES_PER_SEND = 1000
+PROBES = (64, 128)
+"""Numbers of ranks from which larger schedules are extrapolated; every algorithm's rule admits powers of two."""
+
+
+def expected_sends(algorithm: Algorithm, nranks: int, *, channels: int = 1, slices: int = 1, options: Mapping[str, Any] | None = None) -> float:
+    """Sends of a schedule without building it: a power law through the schedules of ``PROBES`` ranks. 0 where it is small
+    (up to 128 ranks and 65,536 copies) or the algorithm refuses the probes: the schedule itself is then the judge."""
+    if nranks <= PROBES[1] and channels * slices == 1:
+        return 0.0
+    kept = {key: value for key, value in (options or {}).items() if key not in ("root", "groups")}  # may not exist among fewer ranks
+    try:
+        few, many = (len(algorithm.build(min(n, nranks), **kept)) for n in PROBES)
+    except RingscopeError:
+        return 0.0
+    power = math.log2(many / few) if many > few > 0 else 0.0
+    return many * max(1.0, nranks / PROBES[1]) ** power * channels * slices
+
+
+def check_sends(
+    collective_name: str,
+    algorithm_name: str,
+    nranks: int,
+    *,
+    channels: int = 1,
+    slices: int = 1,
+    options: Mapping[str, Any] | None = None,
+) -> None:
+    """ScheduleError, with the number, for a schedule that would have more than ``MAX_SENDS`` sends."""
+    algorithm = find(collective(collective_name), algorithm_name)
+    sends = expected_sends(algorithm, nranks, channels=channels, slices=slices, options=options)
+    if sends > MAX_SENDS:
+        raise ScheduleError(
+            f"{algorithm.name}: {nranks:,} ranks take about {_rounded(sends)} sends, {_rounded(sends * BYTES_PER_SEND / 1e9)} GB of memory; "
+            f"at most {MAX_SENDS:,} sends are run: take fewer GPUs, channels or slices"
+        )
+
+
+def asked_gpus(params: Mapping[str, str]) -> int:
+    """A first guess at the number of GPUs that parameters of a topology ask for (0: they do not say), to refuse before building:
+    the product of what counts servers and GPUs."""
+    counts = [params.get(key, "") for key in ("gpus", "nodes", "leaves", "gpus_per_leaf", "gpus-per-leaf")]
+    counts += params.get("dims", "").split("x")
+    numbers = [int(text) for text in counts if text.isascii() and text.isdigit() and len(text) <= 18]
+    return math.prod(numbers) if numbers else 0
+
+
+def _rounded(value: float) -> str:
+    return f"{value:,.0f}" if value < 1e6 else f"{value:.2g}"

@@ -1,0 +1,56 @@
+"""What a collective must produce, computed from its definition alone (no schedule, no checker)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from algorithms.schedule import Schedule
+
+Vectors = list[np.ndarray]
+
+
+def distinct_inputs(nranks: int, elements: int, seed: int) -> Vectors:
+    """Random integers, no two alike, so that a lost, doubled or misplaced element shows."""
+    rng = np.random.default_rng(seed)
+    values = rng.choice(1 << 40, size=nranks * elements, replace=False)
+    return list(values.reshape(nranks, elements).astype(np.int64))
+
+
+def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndarray]:
+    """(rank, chunk) -> the elements that must be there at the end."""
+    name, n, chunks = schedule.collective.name, schedule.nranks, len(schedule.weights)
+    bounds = schedule.chunk_bounds(len(inputs[0]))
+    total = np.sum(inputs, axis=0)
+    owner = [c * n // chunks for c in range(chunks)]
+    out: dict[tuple[int, int], np.ndarray] = {}
+    for c in range(chunks):
+        part = slice(bounds[c], bounds[c + 1])
+        if name in ("all-reduce", "barrier"):
+            out |= {(r, c): total[part] for r in range(n)}
+        elif name == "reduce-scatter":
+            out[owner[c], c] = total[part]
+        elif name == "reduce":
+            out[schedule.root, c] = total[part]
+        elif name == "all-gather":
+            out |= {(r, c): inputs[owner[c]][part] for r in range(n)}
+        elif name == "broadcast":
+            out |= {(r, c): inputs[schedule.root][part] for r in range(n)}
+        elif name == "scatter":
+            out[owner[c], c] = inputs[schedule.root][part]
+        elif name == "gather":
+            out[schedule.root, c] = inputs[owner[c]][part]
+        elif name == "all-to-all":  # block i of what rank p has for rank r lands behind the data, ordered by p
+            per_rank = chunks // n
+            r, i = divmod(c, per_rank)
+            out |= {(r, chunks + p * per_rank + i): inputs[p][part] for p in range(n)}
+        else:
+            raise AssertionError(f"no definition for {name}")
+    return out
+
+
+def matches(schedule: Schedule, held: list[list[np.ndarray | None]], inputs: Vectors) -> bool:
+    """Whether every wanted cell holds exactly the wanted elements."""
+    return all(
+        held[rank][chunk] is not None and np.array_equal(held[rank][chunk], value)
+        for (rank, chunk), value in wanted(schedule, inputs).items()
+    )

@@ -1,0 +1,122 @@
+// Frames -> SVG. All colours and fonts are attributes of the elements, so that a saved picture needs no style sheet.
+
+const NS = "http://www.w3.org/2000/svg";
+const WIDTH = 1200;
+const TOP = 92, FOOT = 40, LOG = 332, LINE = 25;
+const FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", "Noto Sans KR", "Malgun Gothic", "Apple SD Gothic Neo", NanumGothic, sans-serif';
+const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
+
+function add(parent, tag, attributes = {}, text) {
+  const made = document.createElementNS(NS, tag);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  if (text !== undefined) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+function theme(root) {
+  const css = getComputedStyle(root);
+  const read = (name, otherwise) => css.getPropertyValue(`--st-${name}`).trim() || otherwise;
+  const back = read("background-color", "#ffffff");
+  const dark = luminance(back) < 0.2;
+  return {
+    back, dark, fore: read("text-color", "#1d2530"), panel: read("secondary-background-color", "#f3f5f8"), line: read("border-color", "#cfd6df"),
+    quiet: dark ? "#a9b4c2" : "#54606f", font: FONT, good: dark ? "#2fd6a5" : "#00795a",
+    ops: dark ? [{ fill: "#56B4E9", ink: "#000000" }, { fill: "#E69F00", ink: "#000000" }] : [{ fill: "#0072B2", ink: "#ffffff" }, { fill: "#b84a00", ink: "#ffffff" }],
+  };
+}
+
+function luminance(colour) {
+  const probe = colour.startsWith("#") ? colour.slice(1).match(/../g).map((h) => parseInt(h, 16)) : (colour.match(/\d+/g) ?? [255, 255, 255]).map(Number);
+  const [r, g, b] = probe.map((v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+// Cividis is readable with every kind of colour vision; one contribution is its dark end, all ranks its bright end.
+function shade(n, most) {
+  const at = most > 1 ? (Math.min(n, most) - 1) / (most - 1) : 1;
+  const colour = CIVIDIS[Math.round(at * (CIVIDIS.length - 1))];
+  return { fill: colour, ink: luminance(colour) > 0.18 ? "#000000" : "#ffffff" };
+}
+
+function write(parent, ink, x, y, size, words, more = {}) {
+  return add(parent, "text", { x, y, "font-size": size, fill: ink, "font-family": FONT, ...more }, words);
+}
+
+// Where everything stands for a picture of this height.
+function geometry(d, height) {
+  const pic = d.picture;
+  const area = { x: 8, y: TOP, w: WIDTH - LOG - 28, h: height - TOP - FOOT };
+  const size = pic.matrix ? { w: 48, h: 48 } : pic.card;
+  if (pic.matrix) area.w = 520;
+  const heading = pic.panels.length > 1 ? 30 : 0;
+  const each = area.w / pic.panels.length;
+  const panels = pic.panels.map((panel, i) => {
+    const at = new Map(panel.at.map(([place, x, y]) => [place, {
+      x: area.x + i * each + size.w / 2 + 4 + x * (each - size.w - 8),
+      y: area.y + heading + size.h / 2 + 4 + y * (area.h - heading - size.h - 8),
+    }]));
+    return { ...panel, at, x: area.x + (i + 0.5) * each, y: area.y + 20 };
+  });
+  return { area, size, panels, height, table: { x: area.w + 40, y: area.y, w: WIDTH - area.w - 48, h: area.h }, log: { x: WIDTH - LOG, y: area.y, w: LOG - 8, h: area.h } };
+}
+
+function drawCells(parent, d, look, card, box, chunks) {
+  const made = new Map();
+  chunks.forEach((chunk, i) => {
+    const x = box.x + (i % card.columns) * card.cell, y = box.y + Math.floor(i / card.columns) * card.row;
+    const w = card.cell - 2, h = card.row - 2;
+    const rect = add(parent, "rect", { x, y, width: w, height: h, rx: Math.min(4, w / 3) });
+    const level = card.cell < card.need ? add(parent, "rect", { x, y, width: w, height: 0 }) : null;
+    const text = level ? null : write(parent, look.fore, x + w / 2, y + h / 2 + 7, 20, "", { "text-anchor": "middle", "font-weight": 600 });
+    made.set(chunk, { rect, text, level, x, y, w, h });
+  });
+  return made;
+}
+
+// A cell without room for digits shows its count as a level besides its colour.
+function paintCell(it, cell, d, look, { counts, op, want, last }) {
+  const colour = cell ? shade(cell.n, d.reduces ? d.ranks : 1) : null;
+  const set = (node, attributes) => Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
+  const changed = op !== undefined;
+  set(it.rect, {
+    fill: cell ? (it.level ? look.panel : colour.fill) : "none",
+    stroke: changed ? look.ops[op].fill : cell ? "none" : look.line,
+    "stroke-width": changed ? 4 : 1.5, "stroke-dasharray": cell ? "none" : "4 3",
+    opacity: last && !want ? 0.25 : 1, "paint-order": "stroke",
+  });
+  if (it.text) {
+    it.text.textContent = cell ? (counts ? cell.n : cell.v) : "";
+    set(it.text, { fill: colour ? colour.ink : look.fore, opacity: last && !want ? 0.35 : 1 });
+  } else {
+    const level = cell ? it.h * (d.reduces ? Math.min(1, cell.n / d.ranks) : 1) : 0;
+    set(it.level, { y: it.y + it.h - level, height: level, fill: colour ? colour.fill : "none", opacity: last && !want ? 0.25 : 1 });
+  }
+}
+
+function chip(parent, look, x, y, op, words) {
+  const group = add(parent, "g", { transform: `translate(${x},${y})` });
+  const wide = 14 + 11.5 * [...words].length;
+  add(group, "rect", { x: -wide / 2, y: -13, width: wide, height: 26, rx: op ? 4 : 13, fill: look.ops[op].fill, stroke: look.back, "stroke-width": 2 });
+  write(group, look.ops[op].ink, 0, 7, 20, words, { "text-anchor": "middle", "font-weight": 700 });
+  return group;
+}
+
+// From the edge of one box to the edge of another; `aside` parts opposite arrows.
+function between(from, to, size, aside) {
+  const dx = to.x - from.x, dy = to.y - from.y, long = Math.hypot(dx, dy) || 1;
+  const ux = dx / long, uy = dy / long;
+  const reach = Math.min((size.w / 2 + 5) / Math.abs(ux || 1e-9), (size.h / 2 + 5) / Math.abs(uy || 1e-9));
+  const shift = { x: -uy * aside, y: ux * aside };
+  return {
+    x1: from.x + ux * reach + shift.x, y1: from.y + uy * reach + shift.y, x2: to.x - ux * (reach + 3) + shift.x, y2: to.y - uy * (reach + 3) + shift.y,
+    ux, uy, long: Math.max(0, long - 2 * reach),
+  };
+}
+
+function arrow(parent, look, line, op) {
+  const { x1, y1, x2, y2, ux, uy } = line;
+  const bx = x2 - ux * 13, by = y2 - uy * 13;
+  add(parent, "line", { x1, y1, x2: bx, y2: by, stroke: look.ops[op].fill, "stroke-width": 3, "stroke-dasharray": op ? "none" : "9 5" });
+  add(parent, "polygon", { points: `${x2},${y2} ${bx - uy * 7},${by + ux * 7} ${bx + uy * 7},${by - ux * 7}`, fill: look.ops[op].fill });
+}

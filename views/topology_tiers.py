@@ -1,0 +1,190 @@
+"""Clusters in tiers: spines above leaves above servers, and in a server NICs above PCIe switches above GPUs above NVSwitches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from topologies.graph import Topology
+from views.topology_parts import GAP, MARGIN, WIDTH, Arrangement, Box, Frame, Line, fits, gpu_label, straight
+
+COLUMNS = 64
+"""GPUs side by side; servers beyond are left out, the least busy first."""
+SWITCHES = 24
+"""Switches of a tier side by side."""
+GUTTER, SPACE = 66.0, 14.0
+NAMES = {"gpu": "GPU", "nic": "NIC", "pcie": "PCIe", "cpu": "CPU", "nvswitch": "NVSwitch"}
+HEIGHTS = {"gpu": 34.0, "nic": 28.0, "pcie": 26.0, "cpu": 28.0, "nvswitch": 30.0, "switch": 34.0}
+
+Spans = dict[str, tuple[float, float]]
+
+
+def tiers(topology: Topology, busy: Mapping[tuple[str, str], float]) -> Arrangement:
+    """Servers (or GPUs of one leaf) side by side under the switches of the network."""
+    load: dict[str, float] = defaultdict(float)
+    for (src, dst), share in busy.items():
+        load[src], load[dst] = max(load[src], share), max(load[dst], share)
+    blocks = _blocks(topology)
+    shown = _chosen(blocks, topology, load)
+    with_cpu = len(blocks) == 1
+    inside = [kind for kind in ("cpu", "nic", "pcie", "gpu", "nvswitch") if kind != "cpu" or with_cpu]
+    spans, frames = _columns(topology, [blocks[i] for i in shown], shown)
+    network, levels = _network(topology, {node for i in shown for node in blocks[i]}, load)
+    present = [kind for kind in inside if any(topology.node(name).kind == kind for name in spans)]
+    rows, heights = _rows(levels, present, topology, bool(frames))
+    boxes = {name: box for name, box in _boxes(topology, spans, network, heights, inside)}
+    lines = {(a, b): _line(boxes[a], boxes[b], with_cpu) for a, b in topology.graph.edges if a in boxes and b in boxes}
+    bottom = max([*(box.y + box.h / 2 for box in boxes.values()), *(line.at(0.5)[1] for line in lines.values())])
+    if frames:
+        top = min(heights[kind] for kind in present) - 30
+        frames = [Frame(f.label, f.x, top - (30 if f.label else 0), f.w, bottom + 14 - top + (30 if f.label else 0)) for f in frames]
+    left_out = {"server" if frames else "group": len(blocks) - len(shown)}
+    left_out["gpu"] = sum(gpu not in boxes for gpu in topology.gpus)
+    left_out["switch"] = sum(node.kind == "switch" and node.server is None and node.name not in boxes for node in topology.nodes)
+    left_out["cpu"] = 0 if with_cpu else sum(node.kind == "cpu" for node in topology.nodes)
+    return Arrangement(bottom + 14 + MARGIN, boxes, lines, tuple(frames), tuple(rows), {kind: n for kind, n in left_out.items() if n})
+
+
+def _blocks(topology: Topology) -> list[list[str]]:
+    """Nodes by server; without servers, GPUs by the first switch they are cabled to."""
+    blocks: dict[object, list[str]] = defaultdict(list)
+    for node in topology.nodes:
+        if node.server is not None:
+            blocks[node.server].append(node.name)
+        elif node.kind != "switch":
+            blocks[next((other for other in topology.graph.successors(node.name) if topology.node(other).kind == "switch"), "")].append(node.name)
+    return list(blocks.values())
+
+
+def _gpus(topology: Topology, names: Iterable[str]) -> list[str]:
+    return [name for name in names if topology.node(name).kind == "gpu"]
+
+
+def _chosen(blocks: Sequence[Sequence[str]], topology: Topology, load: Mapping[str, float]) -> list[int]:
+    room, chosen = COLUMNS, []
+    for i in sorted(range(len(blocks)), key=lambda i: (-max(load.get(name, 0.0) for name in blocks[i]), i)):
+        width = max(1, len(_gpus(topology, blocks[i])))
+        if width <= room or not chosen:
+            chosen.append(i)
+            room -= width
+    return sorted(chosen)
+
+
+def _columns(topology: Topology, blocks: Sequence[Sequence[str]], numbers: Sequence[int]) -> tuple[Spans, list[Frame]]:
+    """From left to right what of the picture's width each node of the servers takes."""
+    counts = [min(COLUMNS, max(1, len(_gpus(topology, block)))) for block in blocks]
+    column = min(150.0, (WIDTH - 2 * MARGIN - GUTTER - SPACE * (len(blocks) + 1)) / sum(counts))
+    left = MARGIN + GUTTER + (WIDTH - 2 * MARGIN - GUTTER - column * sum(counts) - SPACE * (len(blocks) - 1)) / 2
+    spans: Spans = {}
+    frames = []
+    for block, count, number in zip(blocks, counts, numbers, strict=True):
+        gpus = _gpus(topology, block)[:count]
+        mine: Spans = {gpu: (left + i * column, left + (i + 1) * column) for i, gpu in enumerate(gpus)}
+        for kind, onto in (("nvswitch", ("gpu",)), ("pcie", ("gpu",)), ("cpu", ("pcie",)), ("nic", ("pcie", "gpu"))):
+            _spread(topology, block, kind, onto, mine, (left, left + count * column))
+        spans |= mine
+        if any(topology.node(name).server is not None for name in block):
+            label = f"server {number}" if fits(f"server {number}", count * column) else str(number)
+            frames.append(Frame(label if len(blocks) > 1 else "", left - SPACE / 2 + 1, 0, count * column + SPACE - 2, 0))
+        left += count * column + SPACE
+    return spans, frames
+
+
+def _spread(topology: Topology, block: Iterable[str], kind: str, onto: Sequence[str], spans: Spans, whole: tuple[float, float]) -> None:
+    """Give the nodes of a kind the width of the neighbours they hang on; those on the same neighbours share it."""
+    by: dict[tuple[float, float], list[str]] = defaultdict(list)
+    for name in (name for name in block if topology.node(name).kind == kind):
+        beside = [spans[other] for other in topology.graph.successors(name) if other in spans and topology.node(other).kind in onto]
+        by[(min(a for a, _ in beside), max(b for _, b in beside)) if beside else whole].append(name)
+    for (a, b), names in by.items():
+        for i, name in enumerate(names):
+            spans[name] = (a + (b - a) * i / len(names), a + (b - a) * (i + 1) / len(names))
+
+
+def _network(topology: Topology, below: set[str], load: Mapping[str, float]) -> tuple[dict[str, int], list[int]]:
+    """Shown switches of the network with their tier (1 is next to the servers), and the tiers there are, highest first."""
+    tier = {node.name: 0 for node in topology.nodes if node.kind != "switch" or node.server is not None}
+    front, level = list(tier), 0
+    while front:
+        level += 1
+        front = [other for name in front for other in topology.graph.successors(name) if tier.setdefault(other, level) == level]
+        front = list(dict.fromkeys(front))
+    shown: dict[str, int] = {}
+    for level in range(1, max(tier.values(), default=0) + 1):
+        mine = [node.name for node in topology.nodes if tier.get(node.name) == level]
+        order = {name: i for i, name in enumerate(mine)}
+        near = {name: any(other in below for other in topology.graph.successors(name)) for name in mine}
+        kept = sorted(mine, key=lambda name: (not near[name], -load.get(name, 0.0), order[name]))[:SWITCHES]
+        shown |= {name: level for name in sorted(kept, key=order.__getitem__)}
+    return shown, sorted(set(shown.values()), reverse=True)
+
+
+def _rows(levels: Sequence[int], inside: Sequence[str], topology: Topology, framed: bool) -> tuple[list[tuple[str, float]], dict[str, float]]:
+    """Names of the rows and their height in the picture."""
+    y = MARGIN + 20
+    heights: dict[str, float] = {}
+    for level in levels:
+        heights[f"switch{level}"] = y
+        y += 128
+    y += 22 if levels and framed else 0
+    rows = []
+    for kind in inside:
+        heights[kind] = y
+        rows.append((NAMES[kind], y))
+        y += {"nic": 66, "cpu": 84, "pcie": 78, "gpu": 88, "nvswitch": 60}[kind]
+    return rows, heights
+
+
+def _boxes(
+    topology: Topology, spans: Spans, network: Mapping[str, int], heights: Mapping[str, float], inside: Sequence[str]
+) -> Iterable[tuple[str, Box]]:
+    counted: dict[tuple[object, str], int] = defaultdict(int)
+    for name in topology.graph:  # in the order of the topology, so that labels count up
+        node = topology.node(name)
+        number = counted[node.server, node.kind]
+        counted[node.server, node.kind] += 1
+        if name in spans and node.kind in inside:
+            a, b = spans[name]
+            bar = node.kind in ("pcie", "cpu", "nvswitch")
+            width = max(b - a - 5, 0.9 * (b - a)) if bar else min(96.0, max(b - a - 4, 0.8 * (b - a)) if b - a < 40 else 0.62 * (b - a))
+            label = gpu_label(number if node.server is not None else topology.gpus.index(name), width) if node.kind == "gpu" else ""
+            if node.kind != "gpu":
+                full = NAMES[node.kind] + ("" if node.kind == "nvswitch" else f" {number}")
+                label = next((text for text in (full, str(number)) if fits(text, width) and (node.kind != "nvswitch" or text == full)), "")
+            yield name, Box(label, node.kind, (a + b) / 2, heights[node.kind], width, HEIGHTS[node.kind])
+    for level in sorted(set(network.values())):
+        mine = [name for name in network if network[name] == level]
+        room = (WIDTH - 2 * MARGIN - GUTTER) / len(mine)
+        for i, name in enumerate(mine):
+            width = min(120.0, 0.84 * room)
+            label = next((text for text in (name, name.rpartition(".")[2], name.lstrip("abcdefghijklmnopqrstuvwxyz.")) if fits(text, width)), "")
+            yield name, Box(label, "switch", MARGIN + GUTTER + room * (i + 0.5), heights[f"switch{level}"], width, HEIGHTS["switch"])
+
+
+def _line(a: Box, b: Box, wide: bool) -> Line:
+    """Vertical where two parts of a server overlap, fanned out at switches of the network, an arc between GPUs of a row."""
+    gap = GAP if wide or min(a.w, b.w) > 22 else 4.5
+    if a.y == b.y:
+        if a.kind == b.kind == "gpu":
+            depth = (34.0 if wide else 14.0) + 0.36 * abs(b.x - a.x) * (1.0 if wide else 0.5)
+            side = 3.0 if b.x > a.x else -3.0  # the two directions start apart and keep apart
+            y = a.y + a.h / 2
+            return Line(a.x + side, y, (a.x + b.x) / 2, y + 2 * depth + 2 * side, b.x + side, y)
+        left = 1 if a.x < b.x else -1
+        return straight(a.x + left * a.w / 2, a.y, b.x - left * b.w / 2, b.y, gap=gap)
+    down = 1 if a.y < b.y else -1
+    y1, y2 = a.y + down * a.h / 2, b.y - down * b.h / 2
+    if "switch" in (a.kind, b.kind):
+        return straight(_fan(a, b), y1, _fan(b, a), y2, gap=gap)
+    low, high = max(a.x - a.w / 2, b.x - b.w / 2), min(a.x + a.w / 2, b.x + b.w / 2)
+    if low > high:
+        return straight(a.x, y1, b.x, y2, gap=gap)
+    x = high - 12 if "cpu" in (a.kind, b.kind) else (low + high) / 2  # past the NICs
+    return straight(x, y1, x, y2, gap=gap)
+
+
+def _fan(box: Box, other: Box) -> float:
+    """Where on a switch the line from ``other`` ends."""
+    if box.kind != "switch":
+        return box.x
+    return box.x + 0.8 * box.w / 2 * (other.x - WIDTH / 2) / (WIDTH / 2)
