@@ -17,11 +17,12 @@ RANK = re.compile(r"\bRank\s+(\d{1,9})\s+(?:Group\s+(\d{1,9})\s+)?(?:Pid\s+\d+\s
 DEVICE = re.compile(r"\bDevice\s+(\d{1,9})()()\s+->\s+\d+\s+\[[^\]]*\](.*)")  # 2016: one process, no host name
 LAUNCH = re.compile(r"\bnThreads?\s+(\d{1,6})\s+nGpus\s+(\d{1,6})\b")
 START = re.compile(r"Collective test starting:\s*(\w{1,80})")
-HEADERS = (("starting:", START), ("nGpus", LAUNCH), ("Rank ", RANK), ("->", DEVICE), ("algbw", COLUMNS))
+HEADERS = (("starting:", START), ("nGpus", LAUNCH), ("Rank ", RANK), ("Device ", DEVICE), ("algbw", COLUMNS))
 COMMAND = re.compile(r"(?:^|[\s/'\"=`])([a-z]\w*?_perf(?:_mpi)?)(?=\s+-|\s*\\?$|['\"`])")
-END = re.compile(r"Collective test concluded|Out of bounds values|Avg bus bandwidth\s*:\s*(\S*)")
+_AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)")
 INFO_RANKS = re.compile(r"\bnranks (\d{1,9})\b")
 
+_TYPE_STEMS = ("float", "int", "half", "double", "char", "f8", "fp8")  # one is in every name of ITEMSIZE
 _NUMBER = re.compile(r"\d{1,15}(?:\.(\d{0,12}))?(?:e([+-]?\d{1,2}))?", re.IGNORECASE)
 _OPS = frozenset({"sum", "prod", "max", "min", "avg", "mulsum", "all", "none"})
 
@@ -42,6 +43,8 @@ def header(text: str) -> re.Match[str] | None:
 def row(number: int, text: str, columns: Sequence[str] | None) -> Line | str | None:
     """The measurement on a line, why the row on it is broken, or None if there is no row. ``columns``: the names after
     ``type`` in the last header; without them the number of fields tells. A Line of size 0 has no halves."""
+    if "NCCL INFO" in text and not any(stem in text for stem in _TYPE_STEMS):
+        return None  # Nearly all of a long log; a row may still be glued to such a line.
     found = ROW.search(text)
     if found is None:
         return None
@@ -102,9 +105,15 @@ def _half(fields: Sequence[str]) -> Half:
     return Half(time, algbw, busbw, int(errors) if errors.is_integer() else None, checked=True)
 
 
+def is_footer(text: str) -> bool:
+    """The line ends a table."""
+    return "Avg bus bandwidth" in text or "Out of bounds values" in text or "Collective test concluded" in text
+
+
 def average(text: str) -> Printed | None:
-    """The number of the footer "Avg bus bandwidth" [GB/s]; None if it is none."""
-    return _printed("", text) if _NUMBER.fullmatch(text) else None
+    """The average busbw [GB/s] of a footer; None if it has none."""
+    found = _AVERAGE.search(text)
+    return _printed("average", found[1]) if found and _NUMBER.fullmatch(found[1]) else None
 
 
 def _printed(what: str, text: str) -> Printed:

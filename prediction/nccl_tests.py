@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from prediction.identify import SIGNATURES, Verdict, agrees, factor, gather_evidence, identify
-from prediction.nccl_lines import COLUMNS, COMMAND, END, INFO_RANKS, LAUNCH, START, average, header, row, shown
+from prediction.nccl_lines import COLUMNS, COMMAND, INFO_RANKS, LAUNCH, START, average, header, is_footer, row, shown
 from prediction.tables import Line, Printed, Row, Table
 from topologies.errors import MeasurementError
 
@@ -140,8 +140,8 @@ def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[_Run]:
             first.append(f"line {number}: {shown(text.strip())}{hint}")
         if len(text) > MAX_LINE:
             continue  # No row or header is that long, and patterns stay cheap.
-        if end := END.search(text):
-            run.closed, run.average = run.has_rows or run.columns is not None, average(end[1] or "") or run.average
+        if is_footer(text):
+            run.closed, run.average = run.has_rows or run.columns is not None, average(text) or run.average
             continue
         found = header(text)
         command = None if found or "_perf" not in text else COMMAND.search(text)
@@ -160,7 +160,7 @@ def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[_Run]:
             count += 1
             if count > MAX_ROWS:
                 raise MeasurementError(f"{name}:{number}: more than {MAX_ROWS} rows; split the log")
-        elif "NCCL INFO" in text and (info := INFO_RANKS.search(text)):
+        elif "nranks" in text and "NCCL INFO" in text and (info := INFO_RANKS.search(text)):
             run.info_ranks.add(int(info[1]))
     yield run
 

@@ -50,13 +50,13 @@ function geometry(d, height) {
   const size = pic.matrix ? { w: 48, h: 48 } : pic.card;
   if (pic.matrix) area.w = 520;
   const heading = pic.panels.length > 1 ? 30 : 0;
-  const each = area.w / pic.panels.length;
+  const gutter = 28, each = (area.w + gutter) / pic.panels.length - gutter;
   const panels = pic.panels.map((panel, i) => {
     const at = new Map(panel.at.map(([place, x, y]) => [place, {
-      x: area.x + i * each + size.w / 2 + 4 + x * (each - size.w - 8),
+      x: area.x + i * (each + gutter) + size.w / 2 + 4 + x * (each - size.w - 8),
       y: area.y + heading + size.h / 2 + 4 + y * (area.h - heading - size.h - 8),
     }]));
-    return { ...panel, at, x: area.x + (i + 0.5) * each, y: area.y + 20 };
+    return { ...panel, at, x: area.x + i * (each + gutter) + each / 2, y: area.y + 20 };
   });
   return { area, size, panels, height, table: { x: area.w + 40, y: area.y, w: WIDTH - area.w - 48, h: area.h }, log: { x: WIDTH - LOG, y: area.y, w: LOG - 8, h: area.h } };
 }
@@ -94,9 +94,13 @@ function paintCell(it, cell, d, look, { counts, op, want, last }) {
   }
 }
 
+function chipWidth(words) {
+  return 14 + 11.5 * [...words].length;
+}
+
 function chip(parent, look, x, y, op, words) {
   const group = add(parent, "g", { transform: `translate(${x},${y})` });
-  const wide = 14 + 11.5 * [...words].length;
+  const wide = chipWidth(words);
   add(group, "rect", { x: -wide / 2, y: -13, width: wide, height: 26, rx: op ? 4 : 13, fill: look.ops[op].fill, stroke: look.back, "stroke-width": 2 });
   write(group, look.ops[op].ink, 0, 7, 20, words, { "text-anchor": "middle", "font-weight": 700 });
   return group;

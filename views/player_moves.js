@@ -50,7 +50,7 @@ function placeName(d, place) {
 function arithmetic(d, line, counts) {
   const show = (cell) => (counts ? cell.n : cell.v);
   const words = line.sums.map(({ got, had, now }) =>
-    had ? `${show(got)} + ${show(had)} = ${show(now)}` : fill(d.text.copied, { v: show(now) }));
+    had ? `${show(got)} + ${show(had)} = ${show(now)}` : line.op === ADD ? String(show(now)) : fill(d.text.copied, { v: show(now) }));
   return words.every((word) => word === words[0]) ? words[0] ?? "" : `${words[0]} …`;
 }
 

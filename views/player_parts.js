@@ -106,15 +106,27 @@ function drawArrows(it, list, before) {
     const cell = before.cells[a.src][a.lines[0].chunk];
     const first = d.chunks > 1 && d.picture.kind !== "tree" ? chunkName(d, a.lines[0].chunk, a.lines[0].count) : cell ? String(cell.v) : "";
     const words = (a.op ? "+" : "") + first + (a.lines.length > 1 ? ` +${a.lines.length - 1}` : "");
+    const node = chip(it.moving, look, 0, 0, a.op, words);
     const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 240 ? 0.36 : 0.47;
-    return { ...a, way, rest, node: chip(it.moving, look, 0, 0, a.op, words) };
+    return { ...a, way, rest, node, beside: beside(it, way, panel, a, words) };
   });
 }
 
+// A chip as long as its arrow would hide it: it stands beside it, away from the middle of the picture or from the parent.
+function beside(it, way, panel, a, words) {
+  const wide = chipWidth(words), along = Math.abs(way.ux) * wide + Math.abs(way.uy) * 26;
+  if (way.long > along + 36) return { x: 0, y: 0 };
+  const { area } = it.g, [from, to] = [panel.at.get(a.src), panel.at.get(a.dst)];
+  const centre = it.d.picture.kind === "tree" ? { x: (from.y < to.y ? from : to).x, y: 1e4 } : { x: area.x + area.w / 2, y: area.y + area.h / 2 };
+  const side = -way.uy * (way.x1 - centre.x) + way.ux * (way.y1 - centre.y) < 0 ? -1 : 1;
+  const off = side * (8 + (Math.abs(way.uy) * wide + Math.abs(way.ux) * 26) / 2);
+  return { x: -way.uy * off, y: way.ux * off };
+}
+
 function moveChips(chips, progress) {
-  for (const { node, way, rest, from, to } of chips) {
+  for (const { node, way, rest, from, to, beside } of chips) {
     const p = progress === null ? rest : Math.max(0, Math.min(1, (progress - from) / Math.max(1e-9, to - from)));
-    node.setAttribute("transform", `translate(${way.x1 + (way.x2 - way.x1) * p},${way.y1 + (way.y2 - way.y1) * p})`);
+    node.setAttribute("transform", `translate(${way.x1 + (way.x2 - way.x1) * p + beside.x},${way.y1 + (way.y2 - way.y1) * p + beside.y})`);
   }
 }
 

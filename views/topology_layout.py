@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-
 from topologies.graph import Topology
+from views.topology_parts import GAP, MARGIN, WIDTH, Arrangement, Box, Line, gpu_label, settle, straight
 from views.topology_tiers import tiers
-from views.topology_parts import GAP, MARGIN, WIDTH, Arrangement, Box, Line, gpu_label, straight
 
 LABELLED = 64
 """GPUs on one circle or grid that still get a number each."""
@@ -85,15 +84,15 @@ def _circle(topology: Topology, order: Sequence[str], hub: str = "") -> Arrangem
     for i, gpu in enumerate(order):
         angle = 2 * math.pi * i / n - math.pi / 2
         x, y = WIDTH / 2 + radius * math.cos(angle), middle_y + radius * math.sin(angle)
-        boxes[gpu] = Box(gpu_label(topology.gpus.index(gpu), width) if n <= LABELLED else "", "gpu", x, y, width, height)
+        boxes[gpu] = Box(gpu_label(topology.gpus.index(gpu), width, n - 1) if n <= LABELLED else "", "gpu", x, y, width, height)
     if hub:
         boxes[hub] = Box("Switch", topology.node(hub).kind, WIDTH / 2, middle_y, 130.0, 64.0)
-    return Arrangement(2 * (radius + MARGIN) + height, boxes, _lines(topology, boxes))
+    return settle(boxes, _lines(topology, boxes))
 
 
 def _row(topology: Topology, order: Sequence[str]) -> Arrangement:
     """To and fro where one row has no room."""
-    columns = min(len(order), 12)
+    columns = min(len(order), 10)
     dx, dy = (WIDTH - 2 * MARGIN) / columns, 84.0
     rows = math.ceil(len(order) / columns)
     boxes = {}
@@ -101,9 +100,9 @@ def _row(topology: Topology, order: Sequence[str]) -> Arrangement:
         row, column = divmod(i, columns)
         column = columns - 1 - column if row % 2 else column
         width = min(88.0, 0.6 * dx)
-        label = gpu_label(topology.gpus.index(gpu), width)
+        label = gpu_label(topology.gpus.index(gpu), width, len(order) - 1)
         boxes[gpu] = Box(label, "gpu", MARGIN + dx * (column + 0.5), MARGIN + dy * (row + 0.5), width, 38.0)
-    return Arrangement(2 * MARGIN + rows * dy, boxes, _lines(topology, boxes))
+    return settle(boxes, _lines(topology, boxes))
 
 
 def _grid(topology: Topology, dims: Sequence[int]) -> Arrangement:
@@ -120,14 +119,14 @@ def _grid(topology: Topology, dims: Sequence[int]) -> Arrangement:
     place = {gpu: _position(rank, (planes, rows, columns)) for rank, gpu in enumerate(topology.gpus)}
     for rank, gpu in enumerate(topology.gpus):
         plane, row, column = place[gpu]
-        label = gpu_label(rank, width) if labelled else ""
+        label = gpu_label(rank, width, len(topology.gpus) - 1) if labelled else ""
         boxes[gpu] = Box(label, "gpu", left + column * dx + plane * back_x, top + row * dy - plane * back_y, width, height)
     for link in topology.links:
         apart = [q - p for p, q in zip(place[link.src], place[link.dst], strict=True)]
         axis = next(i for i, d in enumerate(apart) if d)
         if abs(apart[axis]) > 1:
             bows[link.src, link.dst] = {0: (0.35 * back_x, 0.9 * dy / planes), 1: (0.84 * dx, 0.0), 2: (0.0, -0.84 * dy)}[axis]
-    return Arrangement(top + (rows - 0.3) * dy + MARGIN, boxes, _lines(topology, boxes, bows))
+    return settle(boxes, _lines(topology, boxes, bows))
 
 
 def _lines(

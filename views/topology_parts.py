@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 WIDTH, MARGIN, FONT = 1200.0, 24.0, 17.0
-GAP = 6.0
+GAP, NARROW_GAP = 9.0, 4.5
 """Between the two directions of a cable."""
 
 
@@ -82,9 +82,25 @@ def fits(label: str, width: float, font: float = FONT) -> bool:
     return len(label) * 0.57 * font <= width
 
 
-def gpu_label(number: int, width: float) -> str:
-    """``GPU 3``, or ``3``, or nothing, as there is room."""
-    return next((label for label in (f"GPU {number}", str(number)) if fits(label, width)), "")
+def gpu_label(number: int, width: float, most: int) -> str:
+    """``GPU 3``, or ``3``, or nothing, as there is room for all up to ``most``."""
+    return f"GPU {number}" if fits(f"GPU {most}", width) else str(number) if fits(str(most), width) else ""
+
+
+def extent(boxes: Mapping[str, Box], lines: Mapping[tuple[str, str], Line]) -> tuple[float, float]:
+    """The highest and the lowest point drawn."""
+    tops = [*(box.y - box.h / 2 for box in boxes.values()), *(line.at(0.5)[1] for line in lines.values())]
+    bottoms = [*(box.y + box.h / 2 for box in boxes.values()), *(line.at(0.5)[1] for line in lines.values())]
+    return min(tops), max(bottoms)
+
+
+def settle(boxes: Mapping[str, Box], lines: Mapping[tuple[str, str], Line]) -> Arrangement:
+    """Moved up or down so that the highest point is a margin below the edge."""
+    top, bottom = extent(boxes, lines)
+    up = top - MARGIN
+    moved = {name: replace(box, y=box.y - up) for name, box in boxes.items()}
+    bent = {pair: replace(line, y1=line.y1 - up, cy=line.cy - up, y2=line.y2 - up) for pair, line in lines.items()}
+    return Arrangement(bottom - up + MARGIN, moved, bent)
 
 
 def straight(x1: float, y1: float, x2: float, y2: float, bow: tuple[float, float] = (0.0, 0.0), gap: float = GAP) -> Line:

@@ -120,7 +120,7 @@ def topology_svg(topology: Topology, loads: Iterable[LinkLoad] = (), seconds: fl
 def _frames(plan: Arrangement, paint: Ink) -> Iterator[str]:
     for frame in plan.frames:
         yield f'<rect x="{frame.x:.1f}" y="{frame.y:.1f}" width="{frame.w:.1f}" height="{frame.h:.1f}" rx="10" fill="none" stroke="{paint.frame}"/>'
-        yield _words(frame.label, frame.x + frame.w / 2, frame.y + 20, paint.faint)
+        yield _words(frame.label, frame.x + frame.w / 2, frame.y + frame.h - 12, paint.faint)
     if all(box.label in ("", str(_number(box.label))) for box in plan.boxes.values() if box.kind == "gpu") and plan.rows:
         for name, y in plan.rows:
             yield _words(name, MARGIN, y + 6, paint.faint, anchor="start", size=15)
@@ -146,8 +146,9 @@ def _drawn_lines(topology: Topology, plan: Arrangement, busy: Busy, paint: Ink) 
 
 
 def _arrow(line: Line, width: float, stroke: str) -> str:
-    (x, y), (dx, dy), size = line.at(0.58), line.heading(0.58), 5 + 0.9 * width
-    tip, left, right = (x + dx * size, y + dy * size), (x - dy * size * 0.6, y + dx * size * 0.6), (x + dy * size * 0.6, y - dx * size * 0.6)
+    (x, y), (dx, dy), size = line.at(0.6), line.heading(0.6), 7 + 1.2 * width
+    across = 0.42 * size
+    tip, left, right = (x + dx * size, y + dy * size), (x - dy * across, y + dx * across), (x + dy * across, y - dx * across)
     return f'<polygon points="{" ".join(f"{px:.1f},{py:.1f}" for px, py in (tip, left, right))}" fill="{stroke}"/>'
 
 
@@ -163,7 +164,10 @@ def _drawn_box(name: str, box: Box, paint: Ink) -> str:
 def _mark(plan: Arrangement, busy: Busy, paint: Ink) -> Iterator[str]:
     """On the busiest line, if it is drawn: a shape, so that colour is not the only sign."""
     if busy.first in plan.lines:
-        x, y = plan.lines[busy.first].at(0.5)  # type: ignore[index]
+        line = plan.lines[busy.first]  # type: ignore[index]
+        (x, y), (dx, dy) = line.at(0.42), line.heading(0.42)
+        if line.length < 60:  # beside a short line, so as not to hide its ends
+            x, y = x - 14 * dy, y + 14 * dx
         yield f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{paint.mark}" stroke="{"#ffffff" if paint is LIGHT else "#12161c"}"/>'
         yield _words("!", x, y + 6, "#ffffff" if paint is LIGHT else "#12161c", weight="700")
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from topologies.graph import Topology
-from views.topology_parts import GAP, MARGIN, WIDTH, Arrangement, Box, Frame, Line, fits, gpu_label, straight
+from views.topology_parts import GAP, MARGIN, NARROW_GAP, WIDTH, Arrangement, Box, Frame, Line, extent, fits, gpu_label, straight
 
 COLUMNS = 64
 """GPUs side by side; servers beyond are left out, the least busy first."""
 SWITCHES = 24
 """Switches of a tier side by side."""
-GUTTER, SPACE = 66.0, 14.0
+GUTTER, SPACE = 80.0, 14.0
 NAMES = {"gpu": "GPU", "nic": "NIC", "pcie": "PCIe", "cpu": "CPU", "nvswitch": "NVSwitch"}
 HEIGHTS = {"gpu": 34.0, "nic": 28.0, "pcie": 26.0, "cpu": 28.0, "nvswitch": 30.0, "switch": 34.0}
 
@@ -34,15 +35,16 @@ def tiers(topology: Topology, busy: Mapping[tuple[str, str], float]) -> Arrangem
     rows, heights = _rows(levels, present, topology, bool(frames))
     boxes = {name: box for name, box in _boxes(topology, spans, network, heights, inside)}
     lines = {(a, b): _line(boxes[a], boxes[b], with_cpu) for a, b in topology.graph.edges if a in boxes and b in boxes}
-    bottom = max([*(box.y + box.h / 2 for box in boxes.values()), *(line.at(0.5)[1] for line in lines.values())])
+    bottom = extent(boxes, lines)[1]
     if frames:
         top = min(heights[kind] for kind in present) - 30
-        frames = [Frame(f.label, f.x, top - (30 if f.label else 0), f.w, bottom + 14 - top + (30 if f.label else 0)) for f in frames]
+        bottom += 40 if frames[0].label else 14
+        frames = [replace(frame, y=top, h=bottom - top) for frame in frames]
     left_out = {"server" if frames else "group": len(blocks) - len(shown)}
     left_out["gpu"] = sum(gpu not in boxes for gpu in topology.gpus)
     left_out["switch"] = sum(node.kind == "switch" and node.server is None and node.name not in boxes for node in topology.nodes)
     left_out["cpu"] = 0 if with_cpu else sum(node.kind == "cpu" for node in topology.nodes)
-    return Arrangement(bottom + 14 + MARGIN, boxes, lines, tuple(frames), tuple(rows), {kind: n for kind, n in left_out.items() if n})
+    return Arrangement(bottom + MARGIN, boxes, lines, tuple(frames), tuple(rows), {kind: n for kind, n in left_out.items() if n})
 
 
 def _blocks(topology: Topology) -> list[list[str]]:
@@ -115,7 +117,7 @@ def _network(topology: Topology, below: set[str], load: Mapping[str, float]) -> 
         order = {name: i for i, name in enumerate(mine)}
         near = {name: any(other in below for other in topology.graph.successors(name)) for name in mine}
         kept = sorted(mine, key=lambda name: (not near[name], -load.get(name, 0.0), order[name]))[:SWITCHES]
-        shown |= {name: level for name in sorted(kept, key=order.__getitem__)}
+        shown |= dict.fromkeys(sorted(kept, key=order.__getitem__), level)
     return shown, sorted(set(shown.values()), reverse=True)
 
 
@@ -126,7 +128,6 @@ def _rows(levels: Sequence[int], inside: Sequence[str], topology: Topology, fram
     for level in levels:
         heights[f"switch{level}"] = y
         y += 128
-    y += 22 if levels and framed else 0
     rows = []
     for kind in inside:
         heights[kind] = y
@@ -146,8 +147,8 @@ def _boxes(
         if name in spans and node.kind in inside:
             a, b = spans[name]
             bar = node.kind in ("pcie", "cpu", "nvswitch")
-            width = max(b - a - 5, 0.9 * (b - a)) if bar else min(96.0, max(b - a - 4, 0.8 * (b - a)) if b - a < 40 else 0.62 * (b - a))
-            label = gpu_label(number if node.server is not None else topology.gpus.index(name), width) if node.kind == "gpu" else ""
+            width = b - a - 40 if node.kind == "cpu" else max(b - a - 5, 0.9 * (b - a)) if bar else min(96.0, max(b - a - 4, 0.8 * (b - a)) if b - a < 40 else 0.62 * (b - a))
+            label = gpu_label(*((number, COLUMNS // 8) if node.server is not None else (topology.gpus.index(name), len(topology.gpus) - 1)), width=width) if node.kind == "gpu" else ""
             if node.kind != "gpu":
                 full = NAMES[node.kind] + ("" if node.kind == "nvswitch" else f" {number}")
                 label = next((text for text in (full, str(number)) if fits(text, width) and (node.kind != "nvswitch" or text == full)), "")
@@ -163,11 +164,11 @@ def _boxes(
 
 def _line(a: Box, b: Box, wide: bool) -> Line:
     """Vertical where two parts of a server overlap, fanned out at switches of the network, an arc between GPUs of a row."""
-    gap = GAP if wide or min(a.w, b.w) > 22 else 4.5
+    gap = GAP if wide or min(a.w, b.w) > 34 else NARROW_GAP
     if a.y == b.y:
         if a.kind == b.kind == "gpu":
             depth = (34.0 if wide else 14.0) + 0.36 * abs(b.x - a.x) * (1.0 if wide else 0.5)
-            side = 3.0 if b.x > a.x else -3.0  # the two directions start apart and keep apart
+            side = 4.0 if b.x > a.x else -4.0  # the two directions start apart and keep apart
             y = a.y + a.h / 2
             return Line(a.x + side, y, (a.x + b.x) / 2, y + 2 * depth + 2 * side, b.x + side, y)
         left = 1 if a.x < b.x else -1

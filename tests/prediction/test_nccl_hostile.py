@@ -88,7 +88,7 @@ def test_a_billion_ranks_are_not_believed() -> None:
 
 WORDS = ["8", "2", "1024", "256", "float", "int8", "sum", "none", "-1", "0", "1.00", "22.1", "1e9", "nan", "N/A"]
 LINES = [
-    *("size count type redop root time algbw busbw #wrong", "8 2 float sum -1 1.00 0.01 0.01 0", "1 1 int8 1.0 1.0 1.0 N/A", "\n", "\n", "\x00"),
+    *("size count type redop root time algbw busbw #wrong", "8 2 float sum -1 1.00 0.01 0.01 0", "1 1 int8 1.0 1.0 1.0 N/A", "\n", "\x00"),
     *("Rank 999999999 Pid 1 on h device 0 X", "nThread 0 nGpus 0", "nThread 99 nGpus 9", "Collective test starting: x_perf", "a_perf -b"),
     *("Avg bus bandwidth : 1e9", "Avg bus bandwidth : nan", "NCCL INFO nranks 1000000000"),
 ]
