@@ -22,7 +22,7 @@ def check(s: Schedule) -> None:
     Raises ScheduleError naming rank, chunk and step for a read of a cell that holds nothing, a sum of different data, and a
     final cell whose contributions are not exactly those wanted, each once."""
     moved = cells(s)
-    if np.array_equal(s.chunk, s.dst_chunk) and not s.collective.end == "blocks":
+    if np.array_equal(s.chunk, s.dst_chunk):
         size = max(1, BLOCK_BYTES // (s.places * s.nranks))
         for lo in range(0, s.nchunks, size):
             chunk = moved.read % s.nchunks
@@ -87,13 +87,13 @@ def _compare(s: Schedule, counts: Counts, origin: Ints, lo: int, hi: int) -> Non
     cell = want.rank[here] * (hi - lo) + want.chunk[here] - lo
     got = counts[cell]
     wrong = ((got > 0) if s.collective.idempotent else got) != want.contributors[here]
-    bad = wrong.any(axis=1) | (origin[cell] != want.origin[here])
+    bad = wrong.any(axis=1) | (origin[cell] != want.chunk[here])
     if bad.any():
         i = int(np.argmax(bad))
         rank, chunk = int(want.rank[here][i]), int(want.chunk[here][i])
         raise ScheduleError(
             f"{s.name}: rank {rank} ends with {_words(got[i], int(origin[cell][i]))} in chunk {chunk}; {s.collective.name} needs "
-            f"{_words(want.contributors[here][i].astype(np.uint8), int(want.origin[here][i]))}"
+            f"{_words(want.contributors[here][i].astype(np.uint8), chunk)}"
         )
 
 

@@ -10,27 +10,26 @@ from numpy.typing import NDArray
 
 from topologies.errors import ScheduleError, nearest
 
-Holders = Literal["all", "owner", "root", "blocks"]
+Holders = Literal["all", "owner", "root", "target"]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The postcondition as columns: place ``rank[i]`` must hold in ``chunk[i]`` the data of ``origin[i]``, once from each
-    rank set in ``contributors[i]`` (shape [len, nranks])."""
+    """The postcondition as columns: place ``rank[i]`` must hold in ``chunk[i]`` the data of that chunk, once from each rank set
+    in ``contributors[i]`` (shape [len, nranks])."""
 
     rank: Ints
     chunk: Ints
-    origin: Ints
     contributors: Bools
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
     """``start`` and ``end``: who holds the data chunks: every rank, the owner of the chunk (chunk c of C belongs to rank
-    c*n//C), the root, or (all-to-all) blocks. ``busbw`` is nccl-tests' factor from algbw: twice ("2(n-1)/n"), once
-    ("(n-1)/n"), one, or none."""
+    c*n//C), the root, or (all-to-all, where chunk (p*n + j)*k + i is block i of what rank p has for rank j) its target j.
+    ``busbw`` is nccl-tests' factor from algbw: twice ("2(n-1)/n"), once ("(n-1)/n"), one, or none."""
 
     name: str
     start: Holders
@@ -46,9 +45,18 @@ class Collective:
         return "root" in (self.start, self.end)
 
     @property
+    def personalised(self) -> bool:
+        """Every rank has other data for every rank, so the chunks cover ``nranks`` vectors, not one."""
+        return self.end == "target"
+
+    @property
     def owned(self) -> bool:
-        """Chunks belong to ranks, so their number must be a multiple of the number of ranks."""
-        return self.start in ("owner", "blocks") or self.end in ("owner", "blocks")
+        """Chunks belong to ranks."""
+        return self.start == "owner" or self.end == "owner"
+
+    def unit(self, nranks: int) -> int:
+        """The number of data chunks must be a multiple of this."""
+        return nranks**2 if self.personalised else nranks if self.owned else 1
 
     def busbw_factor(self, nranks: int) -> float | None:
         """busbw / algbw (NVIDIA nccl-tests doc/PERFORMANCE.md); None where bandwidth means nothing (barrier)."""
@@ -60,21 +68,18 @@ class Collective:
         return _holders(self.start, nranks, nchunks, root)
 
     def expected(self, nranks: int, nchunks: int, root: int) -> Expected:
-        """The postcondition for ``nchunks`` data chunks. For all-to-all the received blocks stand behind the data chunks:
-        chunk ``nchunks + p*k + i`` of rank r is block i of the data that rank p had for r (k = nchunks / nranks)."""
-        if self.end == "blocks":
-            k = nchunks // nranks
-            rank, peer, part = (axis.ravel() for axis in np.meshgrid(np.arange(nranks), np.arange(nranks), np.arange(k), indexing="ij"))
-            return Expected(rank, nchunks + peer * k + part, rank * k + part, peer[:, None] == np.arange(nranks))
+        """The postcondition for ``nchunks`` data chunks."""
         rank, chunk = np.nonzero(_holders(self.end, nranks, nchunks, root))
         contributors = self.initial(nranks, nchunks, root).T[chunk]
-        return Expected(rank.astype(np.int64), chunk.astype(np.int64), chunk.astype(np.int64), contributors)
+        return Expected(rank.astype(np.int64), chunk.astype(np.int64), contributors)
 
 
 def _holders(which: Holders, nranks: int, nchunks: int, root: int) -> Bools:
     rank, chunk = np.arange(nranks)[:, None], np.arange(nchunks)[None, :]
     if which == "owner":
         return rank == chunk * nranks // nchunks
+    if which == "target":
+        return rank == chunk * nranks**2 // nchunks % nranks
     if which == "root":
         return (rank == root) & (chunk >= 0)
     return (rank >= 0) & (chunk >= 0)
@@ -87,7 +92,7 @@ BROADCAST = Collective("broadcast", "root", "all")
 REDUCE = Collective("reduce", "all", "root", reduces=True)
 SCATTER = Collective("scatter", "root", "owner", busbw="once")
 GATHER = Collective("gather", "owner", "root", busbw="once")
-ALL_TO_ALL = Collective("all-to-all", "blocks", "blocks", busbw="once")
+ALL_TO_ALL = Collective("all-to-all", "owner", "target", busbw="once")
 BARRIER = Collective("barrier", "all", "all", reduces=True, busbw="none", idempotent=True)
 
 COLLECTIVES = {

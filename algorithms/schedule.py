@@ -57,8 +57,8 @@ def reduce(step: ArrayLike, src: ArrayLike, dst: ArrayLike, chunk: ArrayLike, *,
 class Schedule:
     """A collective as sends, in columns of one length sorted by step.
 
-    ``nchunks`` counts data chunks (``len(weights)``, sizes in proportion to ``weights``), then, for all-to-all, as many
-    received blocks, then scratch chunks. Build with ``Schedule.of``, which validates."""
+    ``nchunks`` counts data chunks (``len(weights)``, sizes in proportion to ``weights``), then scratch chunks. Build with
+    ``Schedule.of``, which validates."""
 
     name: str
     collective: Collective
@@ -89,14 +89,15 @@ class Schedule:
         scratch: int = 0,
     ) -> Schedule:
         """Collect sends into columns and check them. Without ``weights`` the data chunks are those that the sends name, of
-        equal weight (``scratch`` of them, the last, are not data). ScheduleError names rank, chunk and step of a fault."""
+        equal weight (``scratch`` of them, the last, are not data), as many as the collective's ranks can own. ScheduleError
+        names rank, chunk and step of a fault."""
         columns = _collect(name, sends)
         used = int(max((columns["chunk"] + columns["count"]).max(initial=1), (columns["dst_chunk"] + columns["count"]).max(initial=1)))
         if weights is None:
-            data = used - scratch
-            weights = np.ones(data // 2 if collective.end == "blocks" else data, dtype=np.int64)
+            unit = collective.unit(nranks)  # a chunk that stays where it is may be named by no send
+            weights = np.ones(-(-(used - scratch) // unit) * unit, dtype=np.int64)
         weights = np.asarray(weights, dtype=np.int64)
-        nchunks = len(weights) * (2 if collective.end == "blocks" else 1) + scratch
+        nchunks = len(weights) + scratch
         places = int(max(nranks, columns["src"].max(initial=0) + 1, columns["dst"].max(initial=0) + 1))
         schedule = Schedule(name, collective, nranks, places, nchunks, root, weights, **columns)
         _validate(schedule)
@@ -128,11 +129,12 @@ class Schedule:
         return made
 
     def chunk_bounds(self, elements: int) -> Ints:
-        """Shape [data chunks + 1]: first element of each data chunk of a vector of ``elements``, so that every chunk gets the
-        floor or the ceiling of its share. Simulator and executors share this split."""
+        """Shape [data chunks + 1]: first element of each data chunk of a vector of ``elements`` (all-to-all: of the vectors of
+        all ranks, one after the other), so that every chunk gets the floor or the ceiling of its share. Simulator and
+        executors share this split."""
         edges = np.concatenate([[0], np.cumsum(self.weights)])
         total = int(edges[-1])
-        whole, rest = divmod(elements, total)
+        whole, rest = divmod(elements * (self.nranks if self.collective.personalised else 1), total)
         return np.asarray(whole * edges + rest * edges // total, dtype=np.int64)
 
     def send_elements(self, elements: int) -> Ints:
@@ -172,8 +174,9 @@ def _validate(s: Schedule) -> None:
         raise ScheduleError(f"{s.name}: root {s.root} is not a rank; ranks are 0..{s.nranks - 1}")
     if len(s.weights) < 1 or (s.weights < 1).any():
         raise ScheduleError(f"{s.name}: chunk weights must be whole numbers of at least 1, and at least one chunk")
-    if s.collective.owned and len(s.weights) % s.nranks:
-        raise ScheduleError(f"{s.name}: {len(s.weights)} chunks cannot belong to {s.nranks} ranks evenly; use a multiple of {s.nranks}")
+    unit = s.collective.unit(s.nranks)
+    if len(s.weights) % unit:
+        raise ScheduleError(f"{s.name}: {len(s.weights)} chunks cannot belong to {s.nranks} ranks evenly; use a multiple of {unit}")
     rules = (
         (s.step < 0, "step must not be negative"),
         ((s.src < 0) | (s.src >= s.places), f"source must be a place 0..{s.places - 1}"),

@@ -55,11 +55,7 @@ def relabel(schedule: Schedule, new: Sequence[int] | Ints) -> Schedule:
     place = np.concatenate([rank, np.arange(schedule.nranks, schedule.places)])
     columns = schedule.columns()
     if schedule.collective.owned:
-        chunk = np.arange(schedule.nchunks)
-        per_rank = len(schedule.weights) // schedule.nranks
-        owned = chunk < schedule.nranks * per_rank * (2 if schedule.collective.end == "blocks" else 1)
-        block = chunk // per_rank % schedule.nranks
-        moved = np.where(owned, chunk + (rank[block % schedule.nranks] - block) * per_rank, chunk)
+        moved = _moved_chunks(schedule, rank)
         columns = _expanded(columns)
         columns |= {"chunk": moved[columns["chunk"]], "dst_chunk": moved[columns["dst_chunk"]]}
     columns |= {"src": place[columns["src"]], "dst": place[columns["dst"]]}
@@ -79,10 +75,20 @@ def reverse(name: str, collective: Collective, schedule: Schedule) -> Schedule:
     return _made(name, schedule, collective, [columns | dual])
 
 
+def _moved_chunks(s: Schedule, rank: Ints) -> Ints:
+    """New index of each chunk when old rank r becomes ``rank[r]``: blocks move with their owner (and target)."""
+    chunk, data, n = np.arange(s.nchunks), len(s.weights), s.nranks
+    moved = chunk.copy()
+    width = data // s.collective.unit(n)
+    block = rank[:, None] * n + rank[None, :] if s.collective.personalised else rank
+    moved[:data] = (block.reshape(-1, 1) * width + np.arange(width)).ravel()
+    return moved
+
+
 def _made(name: str, like: Schedule, collective: Collective, parts: list[dict[str, Ints]]) -> Schedule:
-    data = len(like.weights) * (2 if like.collective.end == "blocks" else 1)
     sends = [Send(**part) for part in parts]
-    return Schedule.of(name, collective, like.nranks, sends, root=like.root, weights=like.weights, scratch=like.nchunks - data)
+    scratch = like.nchunks - len(like.weights)
+    return Schedule.of(name, collective, like.nranks, sends, root=like.root, weights=like.weights, scratch=scratch)
 
 
 def _shared(name: str, schedules: list[Schedule], parts: list[dict[str, Ints]]) -> Schedule:
@@ -94,20 +100,18 @@ def _shared(name: str, schedules: list[Schedule], parts: list[dict[str, Ints]]) 
             raise ScheduleError(f"{name}: {first.name} and {s.name} do different things; merge schedules of one collective and chunk count")
     stacked = np.stack([s.weights for s in schedules])
     weights = stacked.T.ravel() if first.collective.owned else stacked.ravel()
-    data = len(first.weights) * (2 if first.collective.end == "blocks" else 1)
     sends = [Send(**part) for part in parts]
-    scratch = (first.nchunks - data) * len(schedules)
+    scratch = (first.nchunks - len(first.weights)) * len(schedules)
     return Schedule.of(name, first.collective, first.nranks, sends, root=first.root, weights=weights, scratch=scratch)
 
 
 def _share(s: Schedule, part: int, parts: int) -> dict[str, Ints]:
-    """Columns of ``s`` on share ``part`` of ``parts`` of every region of chunks (data, received blocks, scratch). Shares of
-    owned chunks are interleaved, so that a rank's chunks stay together; others are contiguous."""
+    """Columns of ``s`` on share ``part`` of ``parts`` of the data chunks and of the scratch chunks. Shares of owned chunks are
+    interleaved, so that a rank's chunks stay together; others are contiguous."""
     data = len(s.weights)
-    edges = [0, data] + ([2 * data] if s.collective.end == "blocks" else []) + [s.nchunks]
     chunk = np.arange(s.nchunks)
     new = np.empty(s.nchunks, dtype=np.int64)
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in ((0, data), (data, s.nchunks)):
         here = (chunk >= lo) & (chunk < hi)
         within = chunk[here] - lo
         new[here] = lo * parts + (within * parts + part if s.collective.owned else part * (hi - lo) + within)

@@ -20,7 +20,8 @@ def available() -> str | None:
 
 
 def run(schedule: Schedule, inputs: list[Vector]) -> tuple[list[list[Vector | None]], Trace]:
-    """Execute on ``inputs[rank]``, one vector of equal length a rank; they are not changed.
+    """Execute on ``inputs[rank]``, one vector of equal length a rank (all-to-all: its blocks for rank 0, 1, ...; their lengths
+    follow the chunk weights); they are not changed.
 
     Returns, for each place, its chunks (None: holds nothing) and the trace with the seconds at which each send ran. All reads
     of a step see the values before it; writes are applied in (step, index) order. ScheduleError for a send of nothing."""
@@ -44,15 +45,18 @@ def run(schedule: Schedule, inputs: list[Vector]) -> tuple[list[list[Vector | No
 
 
 def _initial(s: Schedule, inputs: list[Vector]) -> list[list[Vector | None]]:
-    lengths = {len(vector) for vector in inputs}
-    if len(inputs) != s.nranks or len(lengths) != 1:
-        raise ScheduleError(f"{s.name}: needs {s.nranks} vectors of one length, got {len(inputs)} of lengths {sorted(lengths)}")
-    bounds = s.chunk_bounds(lengths.pop())
+    lengths = [len(vector) for vector in inputs]
+    elements = sum(lengths) // s.nranks if s.collective.personalised else max(lengths, default=0)
+    bounds = s.chunk_bounds(elements)
+    row = bounds[:: len(s.weights) // s.nranks] if s.collective.personalised else np.zeros(s.nranks + 1, dtype=np.int64)
+    wanted = np.diff(row) if s.collective.personalised else np.full(s.nranks, elements)
+    if lengths != wanted.tolist():
+        raise ScheduleError(f"{s.name}: needs {s.nranks} vectors of lengths {wanted.tolist()}, got {len(inputs)} of lengths {lengths}")
     holds = s.collective.initial(s.nranks, len(s.weights), s.root)
     held: list[list[Vector | None]] = [[None] * s.nchunks for _ in range(s.places)]
     for rank, vector in enumerate(inputs):
         for chunk in np.flatnonzero(holds[rank]):
-            held[rank][chunk] = vector[bounds[chunk] : bounds[chunk + 1]].copy()
+            held[rank][chunk] = vector[bounds[chunk] - row[rank] : bounds[chunk + 1] - row[rank]].copy()
     return held
 
 

@@ -60,7 +60,7 @@ def offered(chosen: str, gpus: int) -> dict[str, str]:
 lang = language()
 seed("teach", DEFAULTS, READERS)
 state = st.session_state
-columns = st.columns([1.6, 1.75, 2.1, 1.9, 1.25, 1.2, 1.0], vertical_alignment="bottom")
+columns = st.columns([1.45, 2.0, 2.15, 1.8, 1.25, 1.2, 1.0])
 with columns[0]:
     language_picker()
 columns[1].selectbox(

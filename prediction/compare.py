@@ -9,10 +9,11 @@ from math import fsum
 from algorithms.collectives import COLLECTIVES, Collective
 from algorithms.registry import Algorithm, catalogue, find
 from prediction.fit import Fitted, fitted
-from prediction.predict import Candidate, Runner, slices_for
+from prediction.predict import SLICE_BYTES, Candidate, Runner, slices_for
 from prediction.tables import ITEMSIZE, Table
 from sim.model import Model
 from topologies.errors import MeasurementError, RingscopeError, ScheduleError
+from topologies.units import format_bytes
 
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all); an exception raised in it cancels."""
@@ -109,7 +110,7 @@ def compare(
             if key not in machines:
                 machines[key] = fitted(spec, params or {}, *key)
             runner = Runner(machines[key].topology, chosen.collective, _DTYPE[ITEMSIZE[first.dtype]], model or Model(), engine)
-            rows = _rows(run, chosen, runner, lambda n, before=done: progress(before + n, total) if progress else None)
+            rows = _rows(run, chosen, runner, _counted(progress, done, total))
         except RingscopeError as error:
             skipped.append(f"{_where(run)}: {error}")
             errors.append(error)
@@ -132,6 +133,10 @@ def _runs(tables: Sequence[Table]) -> list[list[Table]]:
         key = table.collective or table.decided_by.partition(" (")[0], table.nranks, table.nservers, table.dtype, table.op
         runs.setdefault(key, []).append(table)
     return list(runs.values())
+
+
+def _counted(progress: Progress | None, before: int, total: int) -> Callable[[int], None]:
+    return lambda done: progress(before + done, total) if progress else None
 
 
 def _where(run: Sequence[Table]) -> str:
@@ -167,7 +172,7 @@ def _rows(run: Sequence[Table], chosen: Algorithm, runner: Runner, progress: Cal
         progress(number)
         if row.size_bytes > 0 and row.time_s > 0:
             if row.size_bytes not in at:
-                at[row.size_bytes] = runner.run(chosen, row.size_bytes, lambda *_, n=number: progress(n))
+                at[row.size_bytes] = runner.run(chosen, row.size_bytes, _still(progress, number))
             predicted = at[row.size_bytes]
             rows.append(Row(chosen.collective.name, row.in_place, row.size_bytes, row.time_s, predicted.time_s, predicted.slices))
     if not rows:
@@ -175,11 +180,17 @@ def _rows(run: Sequence[Table], chosen: Algorithm, runner: Runner, progress: Cal
     return tuple(rows)
 
 
+def _still(progress: Callable[[int], None], row: int) -> Progress:
+    """Messages of a run as a call that says the same row again: a long run can be cancelled."""
+    return lambda messages, of: progress(row)
+
+
 def _pipeline_note(chosen: Algorithm, rows: Sequence[Row]) -> str:
     if not chosen.pipelined:
         return ""
     most = slices_for(chosen, max(row.size_bytes for row in rows))
-    return f"{chosen.name} in slices of 512 KiB, at most {most}" + ("" if chosen.name != "chain" else ", as NCCL's ring does this collective")
+    why = ", as NCCL's ring does this collective" if chosen.name == "chain" else ""
+    return f"{chosen.name} in slices of {format_bytes(SLICE_BYTES)}, at most {most}{why}"
 
 
 def _mape(rows: Sequence[Row]) -> float:

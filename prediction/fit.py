@@ -28,7 +28,9 @@ def fitted(spec: str, params: Mapping[str, str], nranks: int, nservers: int | No
     gpus = len(topology.gpus)
     if gpus != nranks:
         raise TopologyError(f"{topology.name} has {gpus} GPUs, but {who} has {nranks} ranks; {_advice(spec, params)}")
-    return Fitted(topology, f"{', '.join(f'{key}={value}' for key, value in taken.items())} from {who}" if taken else "")
+    hosts = f" on {nservers} servers" if nservers else ""
+    values = ", ".join(f"{key}={value}" for key, value in taken.items())
+    return Fitted(topology, f"{who} has {nranks} ranks{hosts}: {values}" if taken else "")
 
 
 def _taken(spec: str, params: Mapping[str, str], nranks: int, nservers: int | None, who: str) -> dict[str, str]:
@@ -48,7 +50,7 @@ def _taken(spec: str, params: Mapping[str, str], nranks: int, nservers: int | No
     else:
         nodes = nservers or -(-nranks // full)
     if nranks % nodes:
-        raise TopologyError(f"{spec}: {who} has {nranks} ranks, which do not divide over {nodes} servers; give --nodes and --param gpus=...")
+        raise TopologyError(f"{spec}: {who} has {nranks} ranks, which {nodes} servers cannot share evenly; give nodes and gpus (a server)")
     values = {"nodes": str(nodes), "gpus": str(nranks // nodes)}
     return {key: values[key] for key in free}
 

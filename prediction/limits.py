@@ -17,7 +17,9 @@ PROBES = (64, 128)
 """Numbers of ranks from which larger schedules are extrapolated; every algorithm's rule admits powers of two."""
 
 
-def expected_sends(algorithm: Algorithm, nranks: int, *, channels: int = 1, slices: int = 1, options: Mapping[str, Any] | None = None) -> float:
+def expected_sends(
+    algorithm: Algorithm, nranks: int, *, channels: int = 1, slices: int = 1, options: Mapping[str, Any] | None = None
+) -> float:
     """Sends of a schedule without building it: a power law through the schedules of ``PROBES`` ranks. 0 where it is small
     (up to 128 ranks and 65,536 copies) or the algorithm refuses the probes: the schedule itself is then the judge."""
     if nranks <= PROBES[1] and channels * slices == 1:
@@ -28,7 +30,7 @@ def expected_sends(algorithm: Algorithm, nranks: int, *, channels: int = 1, slic
     except RingscopeError:
         return 0.0
     power = math.log2(many / few) if many > few > 0 else 0.0
-    return many * max(1.0, nranks / PROBES[1]) ** power * channels * slices
+    return float(many * max(1.0, nranks / PROBES[1]) ** power * channels * slices)
 
 
 def check_sends(
@@ -44,9 +46,10 @@ def check_sends(
     algorithm = find(collective(collective_name), algorithm_name)
     sends = expected_sends(algorithm, nranks, channels=channels, slices=slices, options=options)
     if sends > MAX_SENDS:
+        memory = _rounded(sends * BYTES_PER_SEND / 1e9)
         raise ScheduleError(
-            f"{algorithm.name}: {nranks:,} ranks take about {_rounded(sends)} sends, {_rounded(sends * BYTES_PER_SEND / 1e9)} GB of memory; "
-            f"at most {MAX_SENDS:,} sends are run: take fewer GPUs, channels or slices"
+            f"{algorithm.name}: {nranks:,} ranks take about {_rounded(sends)} sends, {memory} GB of memory; at most {MAX_SENDS:,} sends "
+            "are run: take fewer GPUs, channels or slices"
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from algorithms.collectives import Collective, collective
 from algorithms.launch import Launch, dtype_bytes
@@ -180,7 +181,7 @@ def _crossovers(
     ordered = sorted(rows, key=lambda row: row.size_bytes)
     return tuple(
         _refined(runner, by_name[low.best.algorithm], by_name[high.best.algorithm], low.size_bytes, high.size_bytes, progress, total)
-        for low, high in zip(ordered, ordered[1:], strict=False)
+        for low, high in pairwise(ordered)
         if low.best.algorithm != high.best.algorithm
     )
 

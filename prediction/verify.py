@@ -139,7 +139,7 @@ def definition(what: Collective, inputs: Sequence[Vector], shares: Sequence[int]
     own = [slice(shares[r], shares[r + 1]) for r in every]
     match what.start, what.end:
         case ("all", "all") if total is not None:
-            return {r: (0, total) for r in every}
+            return dict.fromkeys(every, (0, total))
         case ("all", "owner") if total is not None:
             return {r: (shares[r], total[own[r]]) for r in every}
         case ("all", "root") if total is not None:
@@ -149,7 +149,7 @@ def definition(what: Collective, inputs: Sequence[Vector], shares: Sequence[int]
         case ("owner", "root"):
             return {root: (0, np.concatenate([inputs[p][own[p]] for p in every]))}
         case ("root", "all"):
-            return {r: (0, inputs[root]) for r in every}
+            return dict.fromkeys(every, (0, inputs[root]))
         case ("root", "owner"):
             return {r: (shares[r], inputs[root][own[r]]) for r in every}
         case ("blocks", "blocks"):
@@ -211,8 +211,8 @@ def _integers(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Che
     held, _ = run(s, inputs)
     worst = _largest(_differences(s, held, inputs))
     kept = all(np.array_equal(vector, row) for vector, row in zip(inputs, values.reshape(s.nranks, elements), strict=True))
-    words = f"{s.nranks} x {elements} distinct whole numbers, {elements} not a multiple of {s.nranks}: "
-    return Check("whole numbers", worst == 0 and kept, words + ("equal to the definition" if worst == 0 else f"wrong by {worst:.0f}")), worst
+    words = "equal to the definition" if worst == 0 and kept else f"wrong by {worst:.0f}" if kept else "the executor changed its inputs"
+    return Check("whole numbers", worst == 0 and kept, f"{s.nranks} x {elements} distinct random integers: {words}"), worst
 
 
 def _floats(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Check, float, float]:
@@ -233,8 +233,8 @@ def _bytes(s: Schedule, held: Any, trace: Trace, inputs: Sequence[Vector], items
     right = bool(np.array_equal(expected, trace.bytes)) and _largest(_differences(s, held, inputs)) == 0
     sent = trace.bytes_sent(0, s.nranks)
     each = f"{sent.min():,}" if sent.min() == sent.max() else f"{sent.min():,} to {sent.max():,}"
-    words = f"{len(inputs[0]):,} elements of {itemsize} B: each rank sent {each} B" if right else "the executor moved other bytes than the schedule says"
-    return Check("bytes", right, words)
+    words = f"{len(inputs[0]):,} elements of {itemsize} B: each rank sent {each} B"
+    return Check("bytes", right, words if right else "the executor moved other bytes, or other data, than the schedule says")
 
 
 def _simulated(s: Schedule, trace: Trace, topology: Topology, nbytes: int, dtype: str) -> Check:

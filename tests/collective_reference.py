@@ -19,8 +19,9 @@ def distinct_inputs(nranks: int, elements: int, seed: int) -> Vectors:
 def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndarray]:
     """(rank, chunk) -> the elements that must be there at the end."""
     name, n, chunks = schedule.collective.name, schedule.nranks, len(schedule.weights)
-    bounds = schedule.chunk_bounds(len(inputs[0]))
-    total = np.sum(inputs, axis=0)
+    personal = schedule.collective.personalised
+    bounds = schedule.chunk_bounds(sum(map(len, inputs)) // n if personal else len(inputs[0]))
+    total = inputs[0] if personal else np.sum(inputs, axis=0)
     owner = [c * n // chunks for c in range(chunks)]
     out: dict[tuple[int, int], np.ndarray] = {}
     for c in range(chunks):
@@ -39,10 +40,10 @@ def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndar
             out[owner[c], c] = inputs[schedule.root][part]
         elif name == "gather":
             out[schedule.root, c] = inputs[owner[c]][part]
-        elif name == "all-to-all":  # block i of what rank p has for rank r lands behind the data, ordered by p
-            per_rank = chunks // n
-            r, i = divmod(c, per_rank)
-            out |= {(r, chunks + p * per_rank + i): inputs[p][part] for p in range(n)}
+        elif name == "all-to-all":  # row p of the chunks is what rank p has, column j what rank j must get
+            p, j = c * n // chunks, c * n * n // chunks % n
+            row = bounds[p * chunks // n]
+            out[j, c] = inputs[p][bounds[c] - row : bounds[c + 1] - row]
         else:
             raise AssertionError(f"no definition for {name}")
     return out

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import networkx as nx
@@ -18,18 +18,21 @@ Kind = Literal["circle", "path", "hub", "tree"]
 WIDTH, HEIGHT = 850.0, 400.0
 """Room for the places in the 1200-wide picture; the rest of the width is the log."""
 CARD_CELLS = 16
-DIGIT, ROW, NAME = 10.6, 27.0, 25.0  # px of the player's 20 px digits, of a row of cells, and of a card's title line
+DIGIT, ROW, NAME, TITLE = 10.6, 27.0, 74.0, 25.0  # px of the player's 20 px text: a digit, a row of cells, "GPU 15", its line
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Size [px] of a place with its cells; ``short``: there is only room for its number, not for "GPU 3"."""
+    """Size [px] of a place with its cells, before ``scale``. ``short``: there is only room for its number, not for "GPU 3";
+    ``inline``: the cells stand beside the name, not below it."""
 
     width: float
     height: float
     columns: int
     cell: float
     short: bool
+    inline: bool = False
+    scale: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,18 +72,20 @@ def picture(s: Schedule) -> Picture:
     everything = tuple(range(s.nchunks))
     if not star and not path and len(graphs) <= 2 and all(root is not None for root in trees):
         spots = [(chunks, graph, _levels(graph, root)) for (chunks, graph), root in zip(graphs, trees, strict=True) if root is not None]
-        slot = WIDTH / len(spots) / max(_widest(at) for _, _, at in spots)
-        card = _card(s, max(len(chunks) for chunks, _, _ in spots), slot - 8)
+        slot = (WIDTH / len(spots) - 14) / max(_widest(at) for _, _, at in spots)
+        card = _narrow(_card(s, max(len(chunks) for chunks, _, _ in spots)), slot - 7)
         panels = tuple(Panel(chunks, at, tuple(graph.edges)) for chunks, graph, at in spots)
         return Picture("tree", max(len(chunks) for chunks, _, _ in spots) > CARD_CELLS, card, panels)
-    card = _card(s, s.nchunks, WIDTH)
+    card = _card(s, s.nchunks)
     matrix = s.nchunks > CARD_CELLS or (s.nranks > 8 and s.nchunks > 2)
     middle = [hub] if star and not s.in_network else list(range(s.nranks, s.places))
     around = [p for p in range(s.places) if p not in middle]
-    at = _around(around, 48 if matrix else card.width, 48 if matrix else card.height, 0.62 if matrix else 1.0)
+    if not matrix:
+        card = _grown(card, s.places)
+    at = _around(around, 48, 48, 400) if matrix else _around(around, card.width * card.scale, card.height * card.scale, WIDTH)
     for i, place in enumerate(middle):
         at[place] = ((i + 1) / (len(middle) + 1), 0.5)
-    edges = tuple(whole.edges) if whole.number_of_edges() <= 2 * s.places else ()
+    edges = tuple(whole.edges) if whole.number_of_edges() <= s.places else ()
     return Picture("hub" if star else "path" if path else "circle", matrix, card, (Panel(everything, at, edges),))
 
 
@@ -128,24 +133,36 @@ def _widest(at: dict[int, Point]) -> float:
     return 1 + 1 / min(gaps, default=1.0)
 
 
-def _around(places: list[int], width: float, height: float, share: float) -> dict[int, Point]:
+def _around(places: list[int], width: float, height: float, room: float) -> dict[int, Point]:
     """Evenly along a rounded rectangle, clockwise from the top, in units of a card, so that wide cards get wide distances."""
     turn = np.linspace(0, 2 * math.pi, 4001)
     power = 0.5
     x = np.sign(np.sin(turn)) * np.abs(np.sin(turn)) ** power
     y = -np.sign(np.cos(turn)) * np.abs(np.cos(turn)) ** power
-    across, down = (WIDTH * share - width) / (width + 30), (HEIGHT - height) / (height + 30)
+    across, down = (room - width) / (width + 30), (HEIGHT - height) / (height + 30)
     along = np.concatenate([[0], np.cumsum(np.hypot(np.diff(x) * across, np.diff(y) * down))])
     start = 0.75 if len(places) == 2 else 0.0  # two places stand side by side
     stops = (np.arange(len(places)) / len(places) + start) % 1 * along[-1]
     return {p: (float(np.interp(a, along, x) / 2 + 0.5), float(np.interp(a, along, y) / 2 + 0.5)) for p, a in zip(places, stops, strict=True)}
 
 
-def _card(s: Schedule, cells: int, room: float) -> Card:
+def _card(s: Schedule, cells: int) -> Card:
     digits = len(str(s.nranks * (s.nranks + 1) // 2)) if s.collective.reduces else len(str(s.nranks))
     cell = max(25.0, DIGIT * digits + 6)
     columns = cells if cells <= 8 else math.ceil(cells / 2)
-    natural = max(7 * DIGIT, columns * cell + 10)
-    width = max(min(natural, room), columns * cell + 4)
-    rows = math.ceil(cells / columns)
-    return Card(width, NAME + 5 + rows * ROW, columns, cell, width < 6.5 * DIGIT)
+    return Card(max(NAME, columns * cell + 10), TITLE + 5 + math.ceil(cells / columns) * ROW, columns, cell, short=False)
+
+
+def _narrow(card: Card, room: float) -> Card:
+    """The card of a tree, where height is scarce and a level may be crowded: name and cells in one line if they fit."""
+    cells = card.columns * card.cell + 8
+    for name, short in ((NAME - 8, False), (30.0, True)):
+        if card.columns <= 2 and name + cells <= room:
+            return replace(card, width=name + cells, height=ROW + 8, short=short, inline=True)
+    return replace(card, width=max(min(card.width, room), cells - 4), short=room < NAME)
+
+
+def _grown(card: Card, places: int) -> Card:
+    """Few places: larger cards."""
+    most, width, height = (1.7, 250, 110) if places <= 4 else (1.35, 215, 85)
+    return replace(card, scale=max(1.0, min(most, width / card.width, height / card.height))) if places <= 6 else card

@@ -97,7 +97,7 @@ def _picture(shown: Picture) -> dict[str, Any]:
     return {
         "kind": shown.kind,
         "matrix": shown.matrix,
-        "card": {"w": card.width, "h": card.height, "columns": card.columns, "cell": card.cell, "short": card.short},
+        "card": {"w": card.width, "h": card.height} | {key: getattr(card, key) for key in ("columns", "cell", "short", "inline", "scale")},
         "panels": [_panel(panel) for panel in shown.panels],
     }
 

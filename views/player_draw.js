@@ -34,7 +34,7 @@ function luminance(colour) {
 
 // Cividis is readable with every kind of colour vision; one contribution is its dark end, all ranks its bright end.
 function shade(n, most) {
-  const at = most > 1 ? (Math.min(n, most) - 1) / (most - 1) : 1;
+  const at = most > 1 ? (Math.min(n, most) - 1) / (most - 1) : 0.78;
   const colour = CIVIDIS[Math.round(at * (CIVIDIS.length - 1))];
   return { fill: colour, ink: luminance(colour) > 0.18 ? "#000000" : "#ffffff" };
 }
@@ -47,8 +47,8 @@ function write(parent, ink, x, y, size, words, more = {}) {
 function geometry(d, height) {
   const pic = d.picture;
   const area = { x: 8, y: TOP, w: WIDTH - LOG - 28, h: height - TOP - FOOT };
-  const size = pic.matrix ? { w: 48, h: 48 } : pic.card;
-  if (pic.matrix) area.w = 520;
+  const size = pic.matrix ? { w: 48, h: 48 } : { w: pic.card.w * pic.card.scale, h: pic.card.h * pic.card.scale };
+  if (pic.matrix) Object.assign(area, { x: 84, y: TOP + 26, w: 400, h: area.h - 52 });  // room for chips around the dots
   const heading = pic.panels.length > 1 ? 30 : 0;
   const gutter = 28, each = (area.w + gutter) / pic.panels.length - gutter;
   const panels = pic.panels.map((panel, i) => {
@@ -58,7 +58,7 @@ function geometry(d, height) {
     }]));
     return { ...panel, at, x: area.x + i * (each + gutter) + each / 2, y: area.y + 20 };
   });
-  return { area, size, panels, height, table: { x: area.w + 40, y: area.y, w: WIDTH - area.w - 48, h: area.h }, log: { x: WIDTH - LOG, y: area.y, w: LOG - 8, h: area.h } };
+  return { area, size, panels, height, table: { x: 572, y: TOP, w: WIDTH - 580, h: height - TOP - FOOT }, log: { x: WIDTH - LOG, y: TOP, w: LOG - 8, h: height - TOP - FOOT } };
 }
 
 function drawCells(parent, d, look, card, box, chunks) {
@@ -80,7 +80,7 @@ function paintCell(it, cell, d, look, { counts, op, want, last }) {
   const set = (node, attributes) => Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
   const changed = op !== undefined;
   set(it.rect, {
-    fill: cell ? (it.level ? look.panel : colour.fill) : "none",
+    fill: cell ? colour.fill : "none", "fill-opacity": it.level ? 0.3 : 1,
     stroke: changed ? look.ops[op].fill : cell ? "none" : look.line,
     "stroke-width": changed ? 4 : 1.5, "stroke-dasharray": cell ? "none" : "4 3",
     opacity: last && !want ? 0.25 : 1, "paint-order": "stroke",
@@ -106,15 +106,18 @@ function chip(parent, look, x, y, op, words) {
   return group;
 }
 
-// From the edge of one box to the edge of another; `aside` parts opposite arrows.
-function between(from, to, size, aside) {
-  const dx = to.x - from.x, dy = to.y - from.y, long = Math.hypot(dx, dy) || 1;
-  const ux = dx / long, uy = dy / long;
-  const reach = Math.min((size.w / 2 + 5) / Math.abs(ux || 1e-9), (size.h / 2 + 5) / Math.abs(uy || 1e-9));
-  const shift = { x: -uy * aside, y: ux * aside };
+// From the edge of one box to the edge of another; `aside` parts opposite arrows. In a tree, from bottom to top of the boxes.
+function between(from, to, size, aside, tree) {
+  const down = Math.sign(to.y - from.y) * (size.h / 2);
+  const [a, b] = tree ? [{ x: from.x, y: from.y + down }, { x: to.x, y: to.y - down }] : [from, to];
+  const dx = b.x - a.x, dy = b.y - a.y, whole = Math.hypot(dx, dy) || 1;
+  const ux = dx / whole, uy = dy / whole, shift = { x: -uy * aside, y: ux * aside };
+  const leave = (u, half, moved) => (Math.abs(u) < 1e-9 ? Infinity : (half + 5 - Math.sign(u) * moved) / Math.abs(u));
+  const start = tree ? 4 : Math.min(leave(ux, size.w / 2, shift.x), leave(uy, size.h / 2, shift.y));
+  const stop = tree ? 4 : 2 + Math.min(leave(-ux, size.w / 2, shift.x), leave(-uy, size.h / 2, shift.y));
   return {
-    x1: from.x + ux * reach + shift.x, y1: from.y + uy * reach + shift.y, x2: to.x - ux * (reach + 3) + shift.x, y2: to.y - uy * (reach + 3) + shift.y,
-    ux, uy, long: Math.max(0, long - 2 * reach),
+    x1: a.x + ux * start + shift.x, y1: a.y + uy * start + shift.y, x2: b.x - ux * stop + shift.x, y2: b.y - uy * stop + shift.y,
+    ux, uy, aside, long: Math.max(0, whole - start - stop),
   };
 }
 

@@ -15,7 +15,8 @@ function scene(svg, d, look, height) {
   g.panels.forEach((panel, i) => {
     for (const [a, b] of panel.edges) {
       const [from, to] = [panel.at.get(a), panel.at.get(b)];
-      add(edges, "line", { x1: from.x, y1: from.y, x2: to.x, y2: to.y, stroke: look.line, "stroke-width": 2 });
+      const { x1, y1, x2, y2 } = between(from, to, g.size, 0, d.picture.kind === "tree");
+      add(edges, "line", { x1, y1, x2, y2, stroke: look.line, "stroke-width": 2 });
     }
     if (g.panels.length > 1) {
       const words = fill(d.text.tree, { r: i + 1, chunks: chunkName(d, panel.chunks[0], panel.chunks.length) });
@@ -41,12 +42,15 @@ function drawPlace(it, parent, panel, place, spot) {
     write(parent, look.fore, spot.x, spot.y + 7, 20, place < d.ranks ? place : "S", { "text-anchor": "middle", "font-weight": 700 });
     return;
   }
-  add(parent, "rect", frame);
   const card = { ...d.picture.card, row: 27, need: d.picture.card.cell };
+  const group = add(parent, "g", { transform: `translate(${x},${y}) scale(${card.scale})` });
+  add(group, "rect", { ...frame, x: 0, y: 0, width: card.w, height: card.h });
   const name = card.short && place < d.ranks ? String(place) : placeName(d, place);
-  write(parent, look.fore, spot.x, y + 20, 20, name, { "text-anchor": "middle", "font-weight": 700 });
   const across = Math.min(panel.chunks.length, card.columns) * card.cell;
-  it.cells.push([place, drawCells(parent, d, look, card, { x: spot.x - across / 2 + 1, y: y + 27 }, panel.chunks)]);
+  const at = card.inline ? { x: card.w - across - 4, y: 5 } : { x: (card.w - across) / 2 + 1, y: 27 };
+  const middle = card.inline ? (card.w - across - 2) / 2 : card.w / 2;
+  write(group, look.fore, middle, card.inline ? card.h / 2 + 7 : 20, 20, name, { "text-anchor": "middle", "font-weight": 700 });
+  it.cells.push([place, drawCells(group, d, look, card, at, panel.chunks)]);
 }
 
 function drawTable(it, parent) {
@@ -81,15 +85,18 @@ function paintScale(it, counts) {
   const { d, look, g, scale } = it;
   scale.replaceChildren();
   if (!d.reduces) return;
-  const y = g.height - 30, most = d.ranks, step = Math.min(34, 300 / most);
-  let x = WIDTH - 10 - most * step;
-  write(scale, look.quiet, x - 10, y + 20, 20, counts ? d.text.counts : d.text.summed, { "text-anchor": "end" });
+  const y = g.height - 30, most = d.ranks, step = Math.min(34, 300 / most), roomy = step > 24;
+  let x = WIDTH - 10 - most * step - (roomy ? 0 : 28);
+  const ends = (at, words) => write(scale, look.fore, at, y + 20, 20, words, { "text-anchor": "end", "font-weight": 600 });
+  if (!roomy) {
+    ends(x - 6, 1);
+    ends(WIDTH - 10, most);
+  }
+  write(scale, look.quiet, x - (roomy ? 10 : 30), y + 20, 20, counts ? d.text.counts : d.text.summed, { "text-anchor": "end" });
   for (let n = 1; n <= most; n++, x += step) {
     const colour = shade(n, most);
     add(scale, "rect", { x, y, width: step - 2, height: 26, rx: 4, fill: colour.fill });
-    if (step > 24 || n === 1 || n === most || (n % 4 === 0 && n < most - 1)) {
-      write(scale, colour.ink, x + step / 2 - 1, y + 20, step > 24 ? 20 : 16, n, { "text-anchor": "middle", "font-weight": 600 });
-    }
+    if (roomy) write(scale, colour.ink, x + step / 2 - 1, y + 20, 20, n, { "text-anchor": "middle", "font-weight": 600 });
   }
 }
 
@@ -101,25 +108,27 @@ function drawArrows(it, list, before) {
   const known = new Set(list.map((a) => `${a.src} ${a.dst}`));
   return list.map((a) => {
     const panel = g.panels.find((p) => p.at.has(a.src) && p.at.has(a.dst) && p.chunks.includes(a.lines[0].chunk)) ?? g.panels[0];
-    const way = between(panel.at.get(a.src), panel.at.get(a.dst), g.size, known.has(`${a.dst} ${a.src}`) ? 15 : 0);
+    const way = between(panel.at.get(a.src), panel.at.get(a.dst), g.size, known.has(`${a.dst} ${a.src}`) ? 15 : 0, d.picture.kind === "tree");
     arrow(shafts, look, way, a.op);
     const cell = before.cells[a.src][a.lines[0].chunk];
     const first = d.chunks > 1 && d.picture.kind !== "tree" ? chunkName(d, a.lines[0].chunk, a.lines[0].count) : cell ? String(cell.v) : "";
     const words = (a.op ? "+" : "") + first + (a.lines.length > 1 ? ` +${a.lines.length - 1}` : "");
     const node = chip(it.moving, look, 0, 0, a.op, words);
-    const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 240 ? 0.36 : 0.47;
+    const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 220 ? 0.2 : 0.47;
     return { ...a, way, rest, node, beside: beside(it, way, panel, a, words) };
   });
 }
 
-// A chip as long as its arrow would hide it: it stands beside it, away from the middle of the picture or from the parent.
+// A chip as long as its arrow would hide it: it stands beside it. Which side: that of the arrow where there are two, else away
+// from the middle of the picture (inside a ring of dots), or from the parent.
 function beside(it, way, panel, a, words) {
   const wide = chipWidth(words), along = Math.abs(way.ux) * wide + Math.abs(way.uy) * 26;
   if (way.long > along + 36) return { x: 0, y: 0 };
-  const { area } = it.g, [from, to] = [panel.at.get(a.src), panel.at.get(a.dst)];
-  const centre = it.d.picture.kind === "tree" ? { x: (from.y < to.y ? from : to).x, y: 1e4 } : { x: area.x + area.w / 2, y: area.y + area.h / 2 };
-  const side = -way.uy * (way.x1 - centre.x) + way.ux * (way.y1 - centre.y) < 0 ? -1 : 1;
-  const off = side * (8 + (Math.abs(way.uy) * wide + Math.abs(way.ux) * 26) / 2);
+  const { area } = it.g, [from, to] = [panel.at.get(a.src), panel.at.get(a.dst)], tree = it.d.picture.kind === "tree";
+  const centre = tree ? { x: (from.y < to.y ? from : to).x, y: 1e4 } : { x: area.x + area.w / 2, y: area.y + area.h / 2 };
+  const outside = -way.uy * (way.x1 - centre.x) + way.ux * (way.y1 - centre.y) < 0 ? -1 : 1;
+  const side = way.aside ? 1 : it.d.picture.matrix ? -outside : outside;
+  const off = side * (7 + (Math.abs(way.uy) * wide + Math.abs(way.ux) * 26) / 2);
   return { x: -way.uy * off, y: way.ux * off };
 }
 

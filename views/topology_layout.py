@@ -37,8 +37,8 @@ def grid_dims(topology: Topology) -> tuple[int, ...] | None:
     rank = {gpu: r for r, gpu in enumerate(topology.gpus)}
     pairs = [(rank[link.src], rank[link.dst]) for link in topology.links]
     divisors = [d for d in range(2, n // 2 + 1) if n % d == 0]
-    two = [(a, n // a) for a in divisors]
-    three = [(a, b, n // a // b) for a in divisors for b in divisors if n % (a * b) == 0 and n // a // b > 1]
+    two: list[tuple[int, ...]] = [(a, n // a) for a in divisors]
+    three: list[tuple[int, ...]] = [(a, b, n // a // b) for a in divisors for b in divisors if n % (a * b) == 0 and n // a // b > 1]
     # The squarest first: a 4x4 torus is also a part of others with longer wraps.
     for dims in sorted(two + three, key=lambda dims: (max(dims) - min(dims), len(dims), dims)):
         if len(pairs) >= 2 * sum(n - n // d for d in dims) and all(_neighbours(a, b, dims) for a, b in pairs):
@@ -94,7 +94,6 @@ def _row(topology: Topology, order: Sequence[str]) -> Arrangement:
     """To and fro where one row has no room."""
     columns = min(len(order), 10)
     dx, dy = (WIDTH - 2 * MARGIN) / columns, 84.0
-    rows = math.ceil(len(order) / columns)
     boxes = {}
     for i, gpu in enumerate(order):
         row, column = divmod(i, columns)

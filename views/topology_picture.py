@@ -28,14 +28,19 @@ class Ink:
     idle: str
     frame: str
     mark: str
+    paper: str
     scale: tuple[str, ...]
     fills: dict[str, str]
 
 
-LIGHT = Ink("#1d2530", "#56606c", "#cdd5de", "#9aa6b4", "#c43e00", CIVIDIS[7::-1],
-            {"gpu": "#e3eefa", "nvswitch": "#dff3ea", "pcie": "#f3eefa", "nic": "#fdf1df", "cpu": "#eceff3", "switch": "#dff3ea"})  # fmt: skip
-DARK = Ink("#eef2f6", "#aeb9c6", "#3b4653", "#66727f", "#ff8a4c", CIVIDIS[1:],
-           {"gpu": "#1d3450", "nvswitch": "#153d31", "pcie": "#352a48", "nic": "#4a3716", "cpu": "#2b333d", "switch": "#153d31"})  # fmt: skip
+LIGHT = Ink(
+    "#1d2530", "#56606c", "#cdd5de", "#9aa6b4", "#c43e00", "#ffffff", CIVIDIS[7::-1],
+    {"gpu": "#e3eefa", "nvswitch": "#dff3ea", "pcie": "#f3eefa", "nic": "#fdf1df", "cpu": "#eceff3", "switch": "#dff3ea"},
+)  # fmt: skip
+DARK = Ink(
+    "#eef2f6", "#aeb9c6", "#3b4653", "#66727f", "#ff8a4c", "#12161c", CIVIDIS[1:],
+    {"gpu": "#1d3450", "nvswitch": "#153d31", "pcie": "#352a48", "nic": "#4a3716", "cpu": "#2b333d", "switch": "#153d31"},
+)  # fmt: skip
 
 
 def ink(dark: bool) -> Ink:
@@ -119,15 +124,14 @@ def topology_svg(topology: Topology, loads: Iterable[LinkLoad] = (), seconds: fl
 
 def _frames(plan: Arrangement, paint: Ink) -> Iterator[str]:
     for frame in plan.frames:
-        yield f'<rect x="{frame.x:.1f}" y="{frame.y:.1f}" width="{frame.w:.1f}" height="{frame.h:.1f}" rx="10" fill="none" stroke="{paint.frame}"/>'
+        yield (
+            f'<rect x="{frame.x:.1f}" y="{frame.y:.1f}" width="{frame.w:.1f}" height="{frame.h:.1f}" rx="10" fill="none" '
+            f'stroke="{paint.frame}"/>'
+        )
         yield _words(frame.label, frame.x + frame.w / 2, frame.y + frame.h - 12, paint.faint)
-    if all(box.label in ("", str(_number(box.label))) for box in plan.boxes.values() if box.kind == "gpu") and plan.rows:
+    if not any(box.label.startswith("GPU") for box in plan.boxes.values()):
         for name, y in plan.rows:
             yield _words(name, MARGIN, y + 6, paint.faint, anchor="start", size=15)
-
-
-def _number(label: str) -> int | None:
-    return int(label) if label.isdigit() else None
 
 
 def _drawn_lines(topology: Topology, plan: Arrangement, busy: Busy, paint: Ink) -> Iterator[str]:
@@ -168,15 +172,15 @@ def _mark(plan: Arrangement, busy: Busy, paint: Ink) -> Iterator[str]:
         (x, y), (dx, dy) = line.at(0.42), line.heading(0.42)
         if line.length < 60:  # beside a short line, so as not to hide its ends
             x, y = x - 14 * dy, y + 14 * dx
-        yield f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{paint.mark}" stroke="{"#ffffff" if paint is LIGHT else "#12161c"}"/>'
-        yield _words("!", x, y + 6, "#ffffff" if paint is LIGHT else "#12161c", weight="700")
+        yield f'<circle class="mark" cx="{x:.1f}" cy="{y:.1f}" r="12" fill="{paint.mark}" stroke="{paint.paper}"/>'
+        yield _words("!", x, y + 6, paint.paper, weight="700")
 
 
 def _caption(topology: Topology, busy: Busy, paint: Ink, lang: str) -> Iterator[str]:
     said = busiest(topology, busy, lang)
     if said:
         yield f'<circle cx="{MARGIN + 12:.1f}" cy="24" r="12" fill="{paint.mark}"/>'
-        yield _words("!", MARGIN + 12, 30, "#ffffff" if paint is LIGHT else "#12161c", weight="700")
+        yield _words("!", MARGIN + 12, 30, paint.paper, weight="700")
         yield _words(said, MARGIN + 34, 30, paint.text, anchor="start", size=18)
 
 
@@ -186,7 +190,8 @@ def _legend(plan: Arrangement, busy: Busy, paint: Ink, y: float, lang: str) -> I
     if busy.first:
         stops = "".join(f'<stop offset="{i / 8:g}" stop-color="{colour(i / 8, paint.scale)}"/>' for i in range(9))
         yield f'<defs><linearGradient id="busy">{stops}</linearGradient></defs>'
-        yield f'<polygon points="{x:.0f},{y + 6:.0f} {x + length:.0f},{y:.0f} {x + length:.0f},{y + 14:.0f} {x:.0f},{y + 8:.0f}" fill="url(#busy)"/>'
+        wedge = f"{x:.0f},{y + 6:.0f} {x + length:.0f},{y:.0f} {x + length:.0f},{y + 14:.0f} {x:.0f},{y + 8:.0f}"
+        yield f'<polygon points="{wedge}" fill="url(#busy)"/>'
         for i, label in enumerate(("0", "50", "100 %")):
             yield _words(label, x + i * length / 2, y + 32, paint.faint, size=15)
         yield _words(text(lang, "explore.busy_scale"), x - 14, y + 13, paint.text, anchor="end", size=15)
@@ -198,7 +203,8 @@ def _legend(plan: Arrangement, busy: Busy, paint: Ink, y: float, lang: str) -> I
 def _words(said: str, x: float, y: float, fill: str, *, anchor: str = "middle", size: float = FONT, weight: str = "400") -> str:
     if not said:
         return ""
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size:g}" font-weight="{weight}" fill="{fill}">{_safe(said)}</text>'
+    style = f'text-anchor="{anchor}" font-size="{size:g}" font-weight="{weight}" fill="{fill}"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{_safe(said)}</text>'
 
 
 def _safe(said: str) -> str:

@@ -32,8 +32,8 @@ def tiers(topology: Topology, busy: Mapping[tuple[str, str], float]) -> Arrangem
     spans, frames = _columns(topology, [blocks[i] for i in shown], shown)
     network, levels = _network(topology, {node for i in shown for node in blocks[i]}, load)
     present = [kind for kind in inside if any(topology.node(name).kind == kind for name in spans)]
-    rows, heights = _rows(levels, present, topology, bool(frames))
-    boxes = {name: box for name, box in _boxes(topology, spans, network, heights, inside)}
+    rows, heights = _rows(levels, present)
+    boxes = dict(_boxes(topology, spans, network, heights, inside))
     lines = {(a, b): _line(boxes[a], boxes[b], with_cpu) for a, b in topology.graph.edges if a in boxes and b in boxes}
     bottom = extent(boxes, lines)[1]
     if frames:
@@ -54,7 +54,8 @@ def _blocks(topology: Topology) -> list[list[str]]:
         if node.server is not None:
             blocks[node.server].append(node.name)
         elif node.kind != "switch":
-            blocks[next((other for other in topology.graph.successors(node.name) if topology.node(other).kind == "switch"), "")].append(node.name)
+            above = (other for other in topology.graph.successors(node.name) if topology.node(other).kind == "switch")
+            blocks[next(above, "")].append(node.name)
     return list(blocks.values())
 
 
@@ -63,7 +64,7 @@ def _gpus(topology: Topology, names: Iterable[str]) -> list[str]:
 
 
 def _chosen(blocks: Sequence[Sequence[str]], topology: Topology, load: Mapping[str, float]) -> list[int]:
-    room, chosen = COLUMNS, []
+    room, chosen = COLUMNS, list[int]()
     for i in sorted(range(len(blocks)), key=lambda i: (-max(load.get(name, 0.0) for name in blocks[i]), i)):
         width = max(1, len(_gpus(topology, blocks[i])))
         if width <= room or not chosen:
@@ -121,7 +122,7 @@ def _network(topology: Topology, below: set[str], load: Mapping[str, float]) -> 
     return shown, sorted(set(shown.values()), reverse=True)
 
 
-def _rows(levels: Sequence[int], inside: Sequence[str], topology: Topology, framed: bool) -> tuple[list[tuple[str, float]], dict[str, float]]:
+def _rows(levels: Sequence[int], inside: Sequence[str]) -> tuple[list[tuple[str, float]], dict[str, float]]:
     """Names of the rows and their height in the picture."""
     y = MARGIN + 20
     heights: dict[str, float] = {}
@@ -140,26 +141,41 @@ def _boxes(
     topology: Topology, spans: Spans, network: Mapping[str, int], heights: Mapping[str, float], inside: Sequence[str]
 ) -> Iterable[tuple[str, Box]]:
     counted: dict[tuple[object, str], int] = defaultdict(int)
+    servers = {node.server for node in topology.nodes if node.kind == "gpu"}
+    most = max((len(topology.gpus) if None in servers else -(-len(topology.gpus) // len(servers))) - 1, 0)
     for name in topology.graph:  # in the order of the topology, so that labels count up
         node = topology.node(name)
         number = counted[node.server, node.kind]
         counted[node.server, node.kind] += 1
         if name in spans and node.kind in inside:
             a, b = spans[name]
-            bar = node.kind in ("pcie", "cpu", "nvswitch")
-            width = b - a - 40 if node.kind == "cpu" else max(b - a - 5, 0.9 * (b - a)) if bar else min(96.0, max(b - a - 4, 0.8 * (b - a)) if b - a < 40 else 0.62 * (b - a))
-            label = gpu_label(*((number, COLUMNS // 8) if node.server is not None else (topology.gpus.index(name), len(topology.gpus) - 1)), width=width) if node.kind == "gpu" else ""
-            if node.kind != "gpu":
-                full = NAMES[node.kind] + ("" if node.kind == "nvswitch" else f" {number}")
-                label = next((text for text in (full, str(number)) if fits(text, width) and (node.kind != "nvswitch" or text == full)), "")
-            yield name, Box(label, node.kind, (a + b) / 2, heights[node.kind], width, HEIGHTS[node.kind])
+            width = _width(node.kind, b - a)
+            rank = topology.gpus.index(name) if node.kind == "gpu" and node.server is None else number
+            yield name, Box(_label(node.kind, rank, width, most), node.kind, (a + b) / 2, heights[node.kind], width, HEIGHTS[node.kind])
     for level in sorted(set(network.values())):
         mine = [name for name in network if network[name] == level]
         room = (WIDTH - 2 * MARGIN - GUTTER) / len(mine)
         for i, name in enumerate(mine):
             width = min(120.0, 0.84 * room)
-            label = next((text for text in (name, name.rpartition(".")[2], name.lstrip("abcdefghijklmnopqrstuvwxyz.")) if fits(text, width)), "")
+            short = name.rpartition(".")[2]
+            label = next((said for said in (name, short, short.lstrip("abcdefghijklmnopqrstuvwxyz")) if fits(said, width)), "")
             yield name, Box(label, "switch", MARGIN + GUTTER + room * (i + 0.5), heights[f"switch{level}"], width, HEIGHTS["switch"])
+
+
+def _width(kind: str, room: float) -> float:
+    if kind == "cpu":
+        return room - 40  # the link between two of them shows
+    if kind in ("pcie", "nvswitch"):
+        return max(room - 5, 0.9 * room)
+    return min(96.0, 0.62 * room) if room >= 40 else max(room - 4, 0.8 * room)
+
+
+def _label(kind: str, number: int, width: float, most: int) -> str:
+    if kind == "gpu":
+        return gpu_label(number, width, most)
+    if kind == "nvswitch":
+        return NAMES[kind] if fits(NAMES[kind], width) else ""
+    return next((said for said in (f"{NAMES[kind]} {number}", str(number)) if fits(said, width)), "")
 
 
 def _line(a: Box, b: Box, wide: bool) -> Line:

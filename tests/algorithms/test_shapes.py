@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from collective_reference import matches
 
 from algorithms.checker import check
-from algorithms.collectives import ALL_GATHER, ALL_REDUCE, BROADCAST, REDUCE, REDUCE_SCATTER, collective
+from algorithms.collectives import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, BROADCAST, REDUCE, REDUCE_SCATTER, collective
 from algorithms.double_binary_tree import double_tree_parents, tree_parents
 from algorithms.registry import find
 from algorithms.schedule import Schedule, Send, copy, reduce
 from algorithms.transforms import merge_channels, pipeline, relabel, reverse, then
+from kernels import numpy_executor
 from topologies.errors import ScheduleError
 
 
@@ -173,3 +175,22 @@ def test_malformed_sends_are_named(send: Send, rule: str) -> None:
 def test_too_many_sends_are_refused_before_memory_runs_out() -> None:
     with pytest.raises(ScheduleError, match="GB of memory"):
         find(ALL_REDUCE, "ring").build(10**6)
+
+
+def test_all_to_all_as_rows_and_columns() -> None:
+    """Chunk (p*n + j): from p to j. Works with uneven blocks, slices and new rank numbers."""
+    n = 4
+    p, j = (axis.ravel() for axis in np.meshgrid(np.arange(n), np.arange(n), indexing="ij"))
+    sends = [copy(0, p[p != j], j[p != j], (p * n + j)[p != j], channel=j[p != j])]
+    even = Schedule.of("direct", ALL_TO_ALL, n, sends)
+    uneven = Schedule.of("direct", ALL_TO_ALL, n, sends, weights=np.arange(1, n * n + 1))
+    for schedule in (even, uneven, pipeline(even, 3), relabel(even, [2, 0, 3, 1])):
+        check(schedule)
+        bounds = schedule.chunk_bounds(136)
+        rows = np.diff(bounds[:: len(schedule.weights) // n])
+        inputs = [np.arange(rows[r]) + 1000 * r for r in range(n)]
+        assert matches(schedule, numpy_executor.run(schedule, inputs)[0], inputs)
+    assert even.send_elements(136).tolist() == [34] * 12
+    assert uneven.send_elements(136).sum() == 4 * 136 - sum((1, 6, 11, 16)) * 4
+    with pytest.raises(ScheduleError, match="needs 4 vectors"):
+        numpy_executor.run(even, [np.arange(7)] * 3)

@@ -1,0 +1,179 @@
+"""Results -> plain records for JSON: numbers in SI units, never infinite; the keys are stable, scripts use them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from algorithms.registry import Algorithm
+from algorithms.schedule import Op
+from prediction.compare import Report
+from prediction.predict import Prediction
+from prediction.verify import Verification
+from sim.bounds import Bounds
+from sim.model import Model
+from sim.result import Result
+from topologies.registry import Entry
+from views.holdings import holdings, words
+
+Record = dict[str, Any]
+
+
+def dumps(record: Any) -> str:
+    """JSON text, floats in full; what is not finite becomes null."""
+    return json.dumps(_finite(record), allow_nan=False, indent=2)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def topology_records(entries: Sequence[Entry]) -> list[Record]:
+    """``params`` maps each argument to its unit and default, as text that the argument reads."""
+    return [
+        {"name": e.name, "params": {p.name: {"unit": p.unit, "default": p.text} for p in e.parameters}, "summary": e.summary} for e in entries
+    ]
+
+
+def algorithm_records(algorithms: Sequence[Algorithm]) -> list[Record]:
+    """``options`` maps each option to its default."""
+    return [
+        {
+            "collective": a.collective.name, "name": a.name, "summary": a.summary, "options": {o.name: o.default for o in a.options},
+            "pipelined": a.pipelined,
+        }
+        for a in algorithms
+    ]  # fmt: skip
+
+
+def model_record(model: Model) -> Record:
+    """A reduce rate without limit is null."""
+    return {
+        "overhead_s": model.overhead, "reduce_rate_Bps": model.reduce_rate, "sharing": model.sharing, "barrier": model.barrier,
+        "fifo_depth": model.fifo_depth,
+    }  # fmt: skip
+
+
+def result_record(result: Result, bound: Bounds, closed_form_s: float | None, seed: int) -> Record:
+    """One simulated collective."""
+    launch, path = result.launches[0], result.critical_path()
+    schedule = launch.schedule
+    assert schedule is not None
+    return {
+        "time_s": result.time, "algbw_Bps": result.algbw(), "busbw_Bps": result.busbw(), "lower_bound_s": bound.lower_bound_s,
+        "limiting": bound.limiting, "closed_form_s": closed_form_s, "nranks": schedule.nranks, "collective": schedule.collective.name,
+        "algorithm": schedule.name, "topology": result.topology.name, "engine": result.engine, "size_bytes": launch.nbytes,
+        "dtype": launch.dtype, "sends": len(schedule), "steps": schedule.steps, "seed": seed, "model": model_record(result.model),
+        "bytes_per_rank": result.bytes_per_rank().tolist(),
+        "links": [{"src": x.src, "dst": x.dst, "bytes": x.bytes, "busy_s": x.busy_s} for x in result.link_loads()],
+        "critical_path": {
+            "overhead_s": path.overhead_s, "latency_s": path.latency_s, "bandwidth_s": path.bandwidth_s, "reduce_s": path.reduce_s,
+            "wait_s": path.wait_s, "bandwidth_by": [{"src": a, "dst": b, "seconds": s} for (a, b), s in path.bandwidth_by.items()],
+        },
+    }  # fmt: skip
+
+
+def show_record(result: Result, steps: Sequence[int], seed: int) -> Record:
+    """The sends of some steps, and who holds what after the last of them."""
+    s, trace = result.launches[0].schedule, result.trace
+    assert s is not None
+    last = max(steps)
+    held = [[words(cell, chunk, s.nranks) for chunk, cell in enumerate(row)] for row in holdings(s, last)]
+    sends = [
+        {
+            "step": int(s.step[i]), "src": int(s.src[i]), "dst": int(s.dst[i]), "chunk": int(s.chunk[i]), "count": int(s.count[i]),
+            "dst_chunk": int(s.dst_chunk[i]), "op": Op(int(s.op[i])).name.lower(), "bytes": int(trace.bytes[i]),
+            "start_s": float(trace.start[i]), "end_s": float(trace.end[i]),
+        }
+        for i in range(len(s)) if int(s.step[i]) in steps
+    ]  # fmt: skip
+    return {
+        "collective": s.collective.name, "algorithm": s.name, "topology": result.topology.name, "nranks": s.nranks, "nchunks": s.nchunks,
+        "steps": s.steps, "time_s": result.time, "seed": seed, "sends": sends, "after_step": last, "holds": held,
+    }  # fmt: skip
+
+
+def prediction_record(p: Prediction) -> Record:
+    """One row a size, candidates fastest first."""
+    rows = [
+        {
+            "size_bytes": row.size_bytes, "time_s": row.best.time_s, "algbw_Bps": row.best.algbw_Bps, "busbw_Bps": row.best.busbw_Bps,
+            "algorithm": row.best.algorithm,
+            "candidates": [
+                {"algorithm": c.algorithm, "time_s": c.time_s, "algbw_Bps": c.algbw_Bps, "busbw_Bps": c.busbw_Bps, "slices": c.slices}
+                for c in row.candidates
+            ],
+        }
+        for row in p.rows
+    ]  # fmt: skip
+    crossovers = [
+        {"from": c.was, "to": c.to, "size_bytes": c.size_bytes, "within_bytes": c.within_bytes, "after_bytes": c.after, "before_bytes": c.before}
+        for c in p.crossovers
+    ]
+    return {
+        "collective": p.collective.name, "topology": p.topology.name, "nranks": p.nranks, "dtype": p.dtype, "engine": p.engine,
+        "model": model_record(p.model), "rows": rows, "crossovers": crossovers, "skipped": dict(p.skipped),
+    }  # fmt: skip
+
+
+def prediction_csv(p: Prediction) -> str:
+    """One line a size and algorithm; ``best`` is 1 for the fastest."""
+    out = io.StringIO()
+    table = csv.writer(out, lineterminator="\n")
+    table.writerow(("size_bytes", "algorithm", "slices", "time_s", "algbw_Bps", "busbw_Bps", "best"))
+    for row in p.rows:
+        for c in row.candidates:
+            table.writerow((row.size_bytes, c.algorithm, c.slices, c.time_s, c.algbw_Bps, "" if c.busbw_Bps is None else c.busbw_Bps, int(c is row.best)))
+    return out.getvalue().rstrip("\n")
+
+
+def comparison_record(report: Report) -> Record:
+    """All rows of a log, then the same in parts."""
+    rows = [
+        {
+            "collective": r.collective, "in_place": r.in_place, "size_bytes": r.size_bytes, "measured_s": r.measured_s,
+            "predicted_s": r.predicted_s, "error": r.error,
+        }
+        for r in report.rows
+    ]  # fmt: skip
+    parts = [
+        {
+            "collective": c.collective, "algorithm": c.algorithm, "nranks": c.nranks, "topology": c.topology, "dtype": c.dtype, "gpu": c.gpu,
+            "mape": c.mape, "rows": len(c.rows), "notes": list(c.notes),
+        }
+        for c in report.compared
+    ]  # fmt: skip
+    return {
+        "mape": report.mape, "algorithm": report.algorithm, "rows": rows, "tables": parts, "skipped": list(report.skipped),
+        "notes": list(report.notes),
+    }  # fmt: skip
+
+
+def verification_record(v: Verification) -> Record:
+    """``max_abs_error`` is that on whole numbers, ``float_error`` that of float32."""
+    return {
+        "ok": v.ok, "max_abs_error": v.max_abs_error, "sends": v.sends, "bytes_per_rank": list(v.bytes_per_rank),
+        "collective": v.schedule.collective.name, "algorithm": v.schedule.name, "nranks": v.schedule.nranks, "executor": v.executor,
+        "elements": v.elements, "dtype": v.dtype, "seed": v.seed, "float_error": v.float_error, "float_bound": v.float_bound,
+        "checks": [{"name": c.name, "ok": c.ok, "found": c.found} for c in v.checks],
+    }  # fmt: skip
+
+
+def bounds_record(topology: str, nranks: int, collective: str, nbytes: int, plain: Bounds, in_network: Bounds) -> Record:
+    """Point to point, and what switches that reduce and multicast could reach."""
+    return {
+        "latency_s": plain.latency_s, "bandwidth_s": plain.bandwidth_s, "lower_bound_s": plain.lower_bound_s, "limiting": plain.limiting,
+        "in_network": {
+            "latency_s": in_network.latency_s, "bandwidth_s": in_network.bandwidth_s, "lower_bound_s": in_network.lower_bound_s,
+            "limiting": in_network.limiting,
+        },
+        "topology": topology, "nranks": nranks, "collective": collective, "size_bytes": nbytes,
+    }  # fmt: skip
