@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,7 +41,7 @@ def _check_block(s: Schedule, moved: Cells, lo: int, hi: int) -> None:
     origin = np.full(s.places * width, -1, dtype=np.int64)
     _fill_initial(s, counts, origin, lo, hi)
     edges = np.searchsorted(s.step[moved.send], np.arange(s.steps + 1))
-    for a, b in zip(edges[:-1], edges[1:], strict=True):
+    for a, b in pairwise(edges.tolist()):
         if a < b:
             _apply_step(s, counts, origin, moved.send[a:b], read[a:b], write[a:b])
     _compare(s, counts, origin, lo, hi)

@@ -76,13 +76,14 @@ class Collective:
 
 def _holders(which: Holders, nranks: int, nchunks: int, root: int) -> Bools:
     rank, chunk = np.arange(nranks)[:, None], np.arange(nchunks)[None, :]
+    held: Bools = np.ones((nranks, nchunks), dtype=np.bool_)
     if which == "owner":
-        return rank == chunk * nranks // nchunks
-    if which == "target":
-        return rank == chunk * nranks**2 // nchunks % nranks
-    if which == "root":
-        return (rank == root) & (chunk >= 0)
-    return (rank >= 0) & (chunk >= 0)
+        held = rank == chunk * nranks // nchunks
+    elif which == "target":
+        held = rank == chunk * nranks**2 // nchunks % nranks
+    elif which == "root":
+        held[np.arange(nranks) != root] = False
+    return held
 
 
 ALL_REDUCE = Collective("all-reduce", "all", "all", reduces=True, busbw="twice")

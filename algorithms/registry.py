@@ -144,7 +144,9 @@ def find(collective: Collective, name: str) -> Algorithm:
         return found
     elsewhere = [c for c, a in _REGISTRY if a == name]
     here = [a.name for a in catalogue(collective)]
-    hint = f"; it does {', '.join(sorted(elsewhere))}; {collective.name} has {', '.join(here) or 'none yet'}" if elsewhere else nearest(name, here)
+    hint = nearest(name, here)
+    if elsewhere:
+        hint = f"; it does {', '.join(sorted(elsewhere))}; {collective.name} has {', '.join(here) or 'none yet'}"
     raise ScheduleError(f'algorithm "{name}" is not known for {collective.name}{hint}')
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -124,7 +125,8 @@ class Schedule:
         """The same collective with some columns replaced; sorted by step again and validated."""
         columns = self.columns() | changed
         order = np.argsort(columns["step"], kind="stable")
-        made = replace(self, name=name or self.name, **{key: column[order] for key, column in columns.items()})
+        c = {key: column[order] for key, column in columns.items()}
+        made = Schedule(name or self.name, self.collective, self.nranks, self.places, self.nchunks, self.root, self.weights, **c)
         _validate(made)
         return made
 
@@ -143,7 +145,8 @@ class Schedule:
         bounds = self.chunk_bounds(elements)
         data = len(self.weights)
         if np.array_equal(self.chunk, self.dst_chunk) and int((self.chunk + self.count).max(initial=0)) <= data:
-            return bounds[self.chunk + self.count] - bounds[self.chunk]
+            sizes: Ints = bounds[self.chunk + self.count] - bounds[self.chunk]
+            return sizes
         return _followed_elements(self, np.diff(bounds))
 
 
@@ -157,8 +160,8 @@ def _collect(name: str, sends: Iterable[Send]) -> dict[str, Ints]:
         total += columns[0].size
         if total > MAX_SENDS:
             raise ScheduleError(
-                f"{name}: more than {MAX_SENDS:,} sends (step {columns[0].flat[0]} reached), over {MAX_SENDS * 200 / 1e9:.0f} GB of memory; "
-                "take fewer ranks, channels or slices"
+                f"{name}: more than {MAX_SENDS:,} sends (step {columns[0].flat[0]} reached), over {MAX_SENDS * 200 / 1e9:.0f} GB "
+                "of memory; take fewer ranks, channels or slices"
             )
         parts.append([column.ravel() if column.ndim > 1 else column for column in columns])
     none = np.empty(0, np.int64)
@@ -207,7 +210,7 @@ def _followed_elements(s: Schedule, chunk_sizes: Ints) -> Ints:
     held[: s.nranks, : len(chunk_sizes)] = chunk_sizes
     sizes = np.empty(len(s), dtype=np.int64)
     edges = np.searchsorted(s.step, np.arange(s.steps + 1))
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in pairwise(edges.tolist()):
         moved = [held[s.src[i], s.chunk[i] : s.chunk[i] + s.count[i]].copy() for i in range(lo, hi)]
         for i, cells in zip(range(lo, hi), moved, strict=True):
             sizes[i] = cells.sum()

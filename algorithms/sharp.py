@@ -19,8 +19,8 @@ def sharp(n: int, groups: Groups | None = None) -> Iterator[Send]:
     if sorted(rank for group in leaves for rank in group) != list(range(n)):
         raise ScheduleError(f"sharp: groups {leaves} must name each rank 0..{n - 1} once")
     leaf_of = np.empty(n, dtype=np.int64)
-    for leaf, group in enumerate(leaves):
-        leaf_of[list(group)] = n + leaf
+    for number, group in enumerate(leaves):
+        leaf_of[list(group)] = n + number
     rank, leaf, top = np.arange(n), n + np.arange(len(leaves)), n + len(leaves)
     levels = 1 if len(leaves) == 1 else 2
     yield reduce(0, rank, leaf_of, chunk=0)

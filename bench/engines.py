@@ -43,7 +43,8 @@ def main() -> None:
         for engine in ENGINES:
             sends, build, run = measure(built, algorithm, args.slices, engine, args.repeat)
             first = first or sends / run
-            print(f"{topology:<10}{algorithm:<28}{engine:<8}{sends:>9,}{build:>9.2f}{run:>8.2f}{sends / run:>11,.0f}{sends / run / first:>7.2f}")
+            speed = sends / run
+            print(f"{topology:<10}{algorithm:<28}{engine:<8}{sends:>9,}{build:>9.2f}{run:>8.2f}{speed:>11,.0f}{speed / first:>7.2f}")
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from time import perf_counter
 
 import numpy as np
@@ -27,21 +28,30 @@ def run(schedule: Schedule, inputs: list[Vector]) -> tuple[list[list[Vector | No
     of a step see the values before it; writes are applied in (step, index) order. ScheduleError for a send of nothing."""
     s = schedule
     held = _initial(s, inputs)
-    rows = np.zeros((4, len(s)))
-    size = np.zeros(len(s), dtype=np.int64)
+    begun, ended, size = ([0.0] * len(s) for _ in range(3))
+    reads = list(zip(s.src.tolist(), s.chunk.tolist(), (s.chunk + s.count).tolist(), strict=True))
+    writes = list(zip(s.dst.tolist(), s.dst_chunk.tolist(), (s.op == Op.REDUCE).tolist(), strict=True))
     zero = perf_counter()
-    edges = np.searchsorted(s.step, np.arange(s.steps + 1))
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
-        staged = [_read(s, held, i) for i in range(lo, hi)]
+    edges = np.searchsorted(s.step, np.arange(s.steps + 1)).tolist()
+    for lo, hi in pairwise(edges):
+        staged = [held[place][first:last] for place, first, last in reads[lo:hi]]  # arrays are replaced, never changed: no copy
         for i, parts in zip(range(lo, hi), staged, strict=True):
-            rows[:, i] = perf_counter() - zero
-            size[i] = sum(part.nbytes for part in parts)
+            begun[i] = perf_counter() - zero
+            place, chunk, adds = writes[i]
             for k, part in enumerate(parts):
-                _write(s, held, i, int(s.dst_chunk[i]) + k, part)
-            rows[3, i] = perf_counter() - zero
-    start, sent, arrived, end = rows
+                if part is None:
+                    raise ScheduleError(f"{describe(s, i)}: rank {s.src[i]} holds nothing there yet")
+                present = held[place][chunk + k]
+                if adds and present is not None:
+                    if len(present) != len(part):
+                        raise ScheduleError(f"{describe(s, i)}: adds {len(part)} elements to {len(present)}")
+                    part = np.add(present, part)
+                held[place][chunk + k] = part
+                size[i] += part.nbytes
+            ended[i] = perf_counter() - zero
+    start, end = np.asarray(begun), np.asarray(ended)
     index = np.arange(len(s))
-    return held, Trace(np.zeros_like(index), index, start, sent, arrived, end, size, s.src, s.dst)
+    return held, Trace(np.zeros_like(index), index, start, start, start, end, np.asarray(size, dtype=np.int64), s.src, s.dst)
 
 
 def _initial(s: Schedule, inputs: list[Vector]) -> list[list[Vector | None]]:
@@ -58,19 +68,3 @@ def _initial(s: Schedule, inputs: list[Vector]) -> list[list[Vector | None]]:
         for chunk in np.flatnonzero(holds[rank]):
             held[rank][chunk] = vector[bounds[chunk] - row[rank] : bounds[chunk + 1] - row[rank]].copy()
     return held
-
-
-def _read(s: Schedule, held: list[list[Vector | None]], i: int) -> list[Vector]:
-    parts = held[s.src[i]][s.chunk[i] : s.chunk[i] + s.count[i]]
-    if any(part is None for part in parts):
-        raise ScheduleError(f"{describe(s, i)}: rank {s.src[i]} holds nothing there yet")
-    return [part for part in parts if part is not None]  # arrays are replaced, never changed in place: no copy needed
-
-
-def _write(s: Schedule, held: list[list[Vector | None]], i: int, chunk: int, part: Vector) -> None:
-    present = held[s.dst[i]][chunk]
-    if s.op[i] == Op.REDUCE and present is not None:
-        if len(present) != len(part):
-            raise ScheduleError(f"{describe(s, i)}: adds {len(part)} elements to {len(present)}")
-        part = np.add(present, part)
-    held[s.dst[i]][chunk] = part

@@ -30,6 +30,11 @@ def one_of(*known: T) -> Callable[[str], T]:
     return read
 
 
+def whole(given: str, most: int) -> int:
+    """A number from 0 to ``most`` that the browser wrote; 0 for anything else."""
+    return int(given) if given in map(str, range(most + 1)) else 0
+
+
 def checked(parse: Callable[[str], object]) -> Reader:
     """A reader of text that ``parse`` accepts; the text itself stays, as the user wrote it."""
 
@@ -63,27 +68,25 @@ def toggle_language() -> None:
 
 
 def seed(page: str, defaults: Mapping[str, object], readers: Mapping[str, Reader]) -> None:
-    """Once a session, put the URL's values into the session state of the widgets with these keys, and the defaults where the
-    URL has none. What a reader refuses is named in one sentence; the default stands in its place."""
-    if f"{page}.seeded" in st.session_state:
-        for key, value in defaults.items():  # a widget that was not drawn for a while may have lost its value
-            st.session_state.setdefault(key, value)
-        return
+    """Once a session, put the URL's values into the session state of the widgets ``page.key``, and the defaults where the URL
+    has none. What a reader refuses is named in one sentence; the default stands in its place."""
     ignored = [] if st.query_params.get("lang", "en") in LANGUAGES else ["lang"]
     for key, value in defaults.items():
-        st.session_state[key] = value
+        if f"{page}.{key}" in st.session_state:
+            continue
+        st.session_state[f"{page}.{key}"] = value
         given = st.query_params.get(key)
-        if given is None:
+        if given is None or f"{page}.seeded" in st.session_state:
             continue
         try:
             if len(given) > LONGEST:
                 raise ValueError("too long")
-            st.session_state[key] = readers[key](given)
+            st.session_state[f"{page}.{key}"] = readers[key](given)
         except ValueError:
             ignored.append(key)
-    st.session_state[f"{page}.seeded"] = True
-    if ignored:
+    if ignored and f"{page}.seeded" not in st.session_state:
         st.warning(text(language(), "url.ignored", names=", ".join(ignored)))
+    st.session_state[f"{page}.seeded"] = True
 
 
 def publish(values: Mapping[str, object], defaults: Mapping[str, object]) -> None:

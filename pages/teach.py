@@ -9,7 +9,7 @@ import streamlit as st
 from algorithms.collectives import ALL_GATHER, ALL_REDUCE, BROADCAST, REDUCE, REDUCE_SCATTER, collective
 from algorithms.launch import Launch, Placement
 from algorithms.registry import Algorithm, catalogue, find
-from pages.shared import checked, errors_at, language, language_picker, one_of, publish, seed, toggle_language
+from pages.shared import checked, errors_at, language, language_picker, one_of, publish, seed, toggle_language, whole
 from sim.simulate import simulate
 from topologies import registry
 from topologies.units import parse_bandwidth, parse_bytes, parse_time
@@ -36,7 +36,9 @@ step_player = st.components.v2.component("ringscope_player", html=player.HTML, c
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def lesson(collective_name: str, algorithm: str, gpus: int, nbytes: int, bandwidth: float, latency: float, lang: str) -> tuple[dict[str, Any], list[Fact]]:
+def lesson(
+    collective_name: str, algorithm: str, gpus: int, nbytes: int, bandwidth: float, latency: float, lang: str
+) -> tuple[dict[str, Any], list[Fact]]:
     """The player's data and the numbers below it."""
     schedule = find(collective(collective_name), algorithm).build(gpus)
     kind = "ring" if neighbours_only(schedule) else "star"
@@ -64,33 +66,38 @@ columns = st.columns([1.45, 2.0, 2.15, 1.8, 1.25, 1.2, 1.0])
 with columns[0]:
     language_picker()
 columns[1].selectbox(
-    text(lang, "input.collective"), COLLECTIVES, format_func=lambda name: label(lang, "collective", name), key="collective", persist_state="session"
-)
-names = offered(state.collective, state.gpus)
-if state.algorithm not in names:
-    state.algorithm = "ring" if "ring" in names else next(iter(names))
-columns[2].selectbox(text(lang, "input.algorithm"), list(names), format_func=lambda name: names.get(name, name), key="algorithm", persist_state="session")
-columns[3].slider(text(lang, "input.gpus"), 2, 16, key="gpus", persist_state="session")
+    text(lang, "input.collective"), COLLECTIVES, key="teach.collective", persist_state="session",
+    format_func=lambda name: label(lang, "collective", name),
+)  # fmt: skip
+names = offered(state["teach.collective"], state["teach.gpus"])
+if state["teach.algorithm"] not in names:
+    state["teach.algorithm"] = "ring" if "ring" in names else next(iter(names))
+columns[2].selectbox(
+    text(lang, "input.algorithm"), list(names), key="teach.algorithm", persist_state="session",
+    format_func=lambda name: names.get(name, name),
+)  # fmt: skip
+columns[3].slider(text(lang, "input.gpus"), 2, 16, key="teach.gpus", persist_state="session")
 for column, key in zip(columns[4:], ("size", "bandwidth", "latency"), strict=True):
-    column.text_input(text(lang, f"input.{key}"), key=key, max_chars=48, help=text(lang, f"input.{key}_help"), persist_state="session")
+    words, help_ = text(lang, f"input.{key}"), text(lang, f"input.{key}_help")
+    column.text_input(words, key=f"teach.{key}", max_chars=48, help=help_, persist_state="session")
 
 with errors_at(text(lang, "input.size")):
-    nbytes = parse_bytes(state["size"])
+    nbytes = parse_bytes(state["teach.size"])
 with errors_at(text(lang, "input.bandwidth")):
-    bandwidth = parse_bandwidth(state["bandwidth"])
+    bandwidth = parse_bandwidth(state["teach.bandwidth"])
 with errors_at(text(lang, "input.latency")):
-    latency = parse_time(state["latency"])
+    latency = parse_time(state["teach.latency"])
 with errors_at(text(lang, "input.algorithm")):
-    data, numbers = lesson(state.collective, state.algorithm, state.gpus, nbytes, bandwidth, latency, lang)
+    data, numbers = lesson(state["teach.collective"], state["teach.algorithm"], state["teach.gpus"], nbytes, bandwidth, latency, lang)
 
 # The browser owns the step and keeps it in the address; a new scenario starts at 0.
 if state.get("teach.shown", data["id"]) != data["id"]:
-    state.step = 0
+    state["teach.step"] = 0
 elif "teach.shown" in state:
-    state.step = int(st.query_params["step"]) if st.query_params.get("step", "").isascii() and st.query_params.get("step", "").isdigit() else 0
+    state["teach.step"] = whole(st.query_params.get("step", "0"), most=len(data["steps"]))
 state["teach.shown"] = data["id"]
-publish({key: state[key] for key in DEFAULTS}, DEFAULTS)
-step_player(data=data | {"step": state.step}, key="teach.player", on_lang_change=toggle_language)
+publish({key: state[f"teach.{key}"] for key in DEFAULTS}, DEFAULTS)
+step_player(data=data | {"step": state["teach.step"]}, key="teach.player", on_lang_change=toggle_language)
 
 for column, fact in zip(st.columns(len(numbers)), numbers, strict=True):
     column.metric(fact.label, fact.value, help=fact.help, border=True)

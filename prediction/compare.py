@@ -13,6 +13,7 @@ from prediction.predict import SLICE_BYTES, Candidate, Runner, slices_for
 from prediction.tables import ITEMSIZE, Table
 from sim.model import Model
 from topologies.errors import MeasurementError, RingscopeError, ScheduleError
+from topologies.graph import Topology
 from topologies.units import format_bytes
 
 Progress = Callable[[int, int], None]
@@ -115,7 +116,7 @@ def compare(
             skipped.append(f"{_where(run)}: {error}")
             errors.append(error)
         else:
-            notes = tuple(note for note in (machines[key].note, _pipeline_note(chosen, rows)) if note)
+            notes = tuple(note for note in (machines[key].note, _pipeline_note(chosen, rows), _nic_note(runner.topology)) if note)
             compared.append(Comparison(
                 chosen.collective.name, chosen.name, nranks, first.dtype, first.gpu, runner.topology.name, notes, rows
             ))  # fmt: skip
@@ -191,6 +192,15 @@ def _pipeline_note(chosen: Algorithm, rows: Sequence[Row]) -> str:
     most = slices_for(chosen, max(row.size_bytes for row in rows))
     why = ", as NCCL's ring does this collective" if chosen.name == "chain" else ""
     return f"{chosen.name} in slices of {format_bytes(SLICE_BYTES)}, at most {most}{why}"
+
+
+def _nic_note(topology: Topology) -> str:
+    """Why a prediction over several servers is slow, where it is."""
+    servers = {node.server for node in topology.nodes if node.kind == "gpu"}
+    nics = sum(node.kind == "nic" for node in topology.nodes) // max(1, len(servers))
+    if len(servers) < 2 or nics < 2:
+        return ""
+    return f"one schedule in the order of ranks leaves a server by one of its {nics} NICs; NCCL drives all of them"
 
 
 def _mape(rows: Sequence[Row]) -> float:

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from topologies import Topology, get, load
+from prediction.limits import machine_of
+from topologies import Topology, get
 from topologies.errors import TopologyError
 
 
@@ -24,11 +25,11 @@ def fitted(spec: str, params: Mapping[str, str], nranks: int, nservers: int | No
 
     Raises TopologyError, in one line with both numbers, when the GPUs cannot be as many as the ranks."""
     taken = {} if _is_file(spec) else _taken(spec, params, nranks, nservers, who)
-    topology = load(spec, {**params, **taken})
+    topology = machine_of(spec, {**params, **taken})
     gpus = len(topology.gpus)
     if gpus != nranks:
         raise TopologyError(f"{topology.name} has {gpus} GPUs, but {who} has {nranks} ranks; {_advice(spec, params)}")
-    hosts = f" on {nservers} servers" if nservers else ""
+    hosts = f" on {nservers} server{'s' * (nservers > 1)}" if nservers else ""
     values = ", ".join(f"{key}={value}" for key, value in taken.items())
     return Fitted(topology, f"{who} has {nranks} ranks{hosts}: {values}" if taken else "")
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from algorithms.collectives import collective
+from algorithms.launch import Launch
 from algorithms.registry import Algorithm, find
+from sim.simulate import make_launch
+from topologies import load, read_cluster
 from topologies.errors import RingscopeError, ScheduleError
+from topologies.graph import Topology
 
 MAX_SENDS = 4_000_000
 """A run with more is refused: the event engine needs about 1 kB and 15 microseconds a send, so this is 4 GB and a minute."""
@@ -51,6 +57,34 @@ def check_sends(
             f"{algorithm.name}: {nranks:,} ranks take about {_rounded(sends)} sends, {memory} GB of memory; at most {MAX_SENDS:,} sends "
             "are run: take fewer GPUs, channels or slices"
         )
+
+
+def limited_launch(
+    spec: str,
+    params: Mapping[str, str],
+    collective_name: str,
+    algorithm_name: str,
+    nbytes: int,
+    *,
+    dtype: str = "float32",
+    options: Mapping[str, Any] | None = None,
+    channels: int = 1,
+    slices: int = 1,
+) -> tuple[Topology, Launch]:
+    """The topology (see ``machine_of``) and one collective over all its GPUs; too large a schedule is refused before the topology is
+    built. Raises RingscopeError."""
+    check_sends(collective_name, algorithm_name, asked_gpus(params), channels=channels, slices=slices, options=options)
+    topology = machine_of(spec, params)
+    check_sends(collective_name, algorithm_name, len(topology.gpus), channels=channels, slices=slices, options=options)
+    launch = make_launch(
+        topology, collective_name, algorithm_name, nbytes, options=options, channels=channels, slices=slices, dtype=dtype
+    )
+    return topology, launch
+
+
+def machine_of(spec: str, params: Mapping[str, str]) -> Topology:
+    """A topology by the name of its generator, or from a cluster file: what has a slash or is a folder can only be meant as one."""
+    return read_cluster(spec, params) if os.sep in spec or Path(spec).is_dir() else load(spec, params)
 
 
 def asked_gpus(params: Mapping[str, str]) -> int:

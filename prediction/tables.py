@@ -31,7 +31,7 @@ class Printed:
 
 @dataclass(frozen=True, slots=True)
 class Half:
-    """The out-of-place or the in-place half of a line: ``time`` in the unit of the log, bandwidths in GB/s."""
+    """The out-of-place or the in-place half of a line: ``time`` (above 0) in the unit of the log, bandwidths in GB/s."""
 
     time: Printed
     algbw: Printed
@@ -42,7 +42,7 @@ class Half:
 
     def size_over_time(self, size: int, unit: float) -> Printed:
         """What algbw [GB/s] should be for ``size`` bytes when ``time`` counts ``unit`` seconds."""
-        fast, slow = size / (max(self.time.low, self.time.value / 2) * unit) / 1e9, size / (self.time.high * unit) / 1e9
+        fast, slow = size / (self.time.low * unit) / 1e9, size / (self.time.high * unit) / 1e9
         return Printed((fast + slow) / 2, (fast - slow) / 2)
 
 

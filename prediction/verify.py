@@ -119,7 +119,7 @@ def verify_schedule(
     exact, wrong = _integers(s, run, rng)
     rounded, error, bound = _floats(s, run, rng)
     checks += [exact, rounded]
-    inputs = list(rng.integers(0, 1 << 8 * min(itemsize, 4), size=(s.nranks, elements), dtype=np.uint64).astype(f"uint{8 * itemsize}"))
+    inputs = _vectors(s, np.frombuffer(rng.bytes(s.nranks * elements * itemsize), dtype=f"uint{8 * itemsize}"))
     held, trace = run(s, inputs)
     checks.append(_bytes(s, held, trace, inputs, itemsize))
     if topology is not None and nbytes is not None:
@@ -128,32 +128,33 @@ def verify_schedule(
     return Verification(s, executor, seed, elements, dtype, tuple(checks), wrong, error, bound, sent)
 
 
-def definition(what: Collective, inputs: Sequence[Vector], shares: Sequence[int], root: int) -> dict[int, tuple[int, Vector]]:
-    """Rank -> (first element, values) that it must hold at the end, from the meaning of the collective alone.
+Piece = tuple[int, Vector]
+"""Where a run of elements starts, and their values."""
 
-    ``shares[r] : shares[r + 1]`` are the elements that belong to rank r. For all-to-all the elements are counted in a vector of
-    received blocks, ordered by sender."""
+
+def definition(what: Collective, inputs: Sequence[Vector], blocks: Sequence[int], root: int) -> dict[int, list[Piece]]:
+    """Rank -> what it must hold at the end, from the meaning of the collective alone.
+
+    ``blocks[r] : blocks[r + 1]`` are the elements that belong to rank r of n; for all-to-all, where the vectors of all ranks
+    count as one, ``blocks[p * n + j] : ...`` are those that rank p has for rank j."""
     n = len(inputs)
     every = range(n)
-    total = np.sum(np.stack(inputs), axis=0, dtype=inputs[0].dtype) if what.reduces else None
-    own = [slice(shares[r], shares[r + 1]) for r in every]
+    total = np.sum(np.stack(inputs), axis=0, dtype=inputs[0].dtype) if what.reduces else inputs[root]
+    own = [slice(blocks[r], blocks[r + 1]) for r in every]
     match what.start, what.end:
-        case ("all", "all") if total is not None:
-            return dict.fromkeys(every, (0, total))
-        case ("all", "owner") if total is not None:
-            return {r: (shares[r], total[own[r]]) for r in every}
-        case ("all", "root") if total is not None:
-            return {root: (0, total)}
+        case ("all" | "root", "all"):
+            return {r: [(0, total)] for r in every}
+        case ("all" | "root", "owner"):
+            return {r: [(blocks[r], total[own[r]])] for r in every}
+        case ("all", "root"):
+            return {root: [(0, total)]}
         case ("owner", "all"):
-            return {r: (0, np.concatenate([inputs[p][own[p]] for p in every])) for r in every}
+            return {r: [(blocks[p], inputs[p][own[p]]) for p in every] for r in every}
         case ("owner", "root"):
-            return {root: (0, np.concatenate([inputs[p][own[p]] for p in every]))}
-        case ("root", "all"):
-            return dict.fromkeys(every, (0, inputs[root]))
-        case ("root", "owner"):
-            return {r: (shares[r], inputs[root][own[r]]) for r in every}
-        case ("blocks", "blocks"):
-            return {r: (0, np.concatenate([inputs[p][own[r]] for p in every])) for r in every}
+            return {root: [(blocks[p], inputs[p][own[p]]) for p in every]}
+        case ("owner", "target"):
+            at = {(p, j): (blocks[p * n + j], blocks[p * n + j + 1], blocks[p * n]) for p in every for j in every}
+            return {j: [(at[p, j][0], inputs[p][at[p, j][0] - at[p, j][2] : at[p, j][1] - at[p, j][2]]) for p in every] for j in every}
     raise ScheduleError(f"verify: no definition for a collective from {what.start} to {what.end}")
 
 
@@ -181,23 +182,27 @@ def _symbolic(s: Schedule) -> Check:
 
 
 def _differences(s: Schedule, held: Any, inputs: Sequence[Vector]) -> list[Vector]:
-    """|held - wanted| per rank that must hold something; for a barrier, which carries no data, nothing."""
+    """|held - wanted| per piece that a rank must hold; for a barrier, which carries no data, nothing."""
     if s.collective.idempotent:
         return []
-    data, bounds = len(s.weights), s.chunk_bounds(len(inputs[0]))
-    first = data if s.collective.end == "blocks" else 0
-    shares = [int(bounds[r * data // s.nranks]) for r in range(s.nranks + 1)]
+    n, data = s.nranks, len(s.weights)
+    bounds = s.chunk_bounds(sum(map(len, inputs)) // n)
+    blocks = bounds[:: data // (n * n)] if s.collective.personalised else bounds[[r * data // n for r in range(n + 1)]]
     found = []
-    for rank, (start, values) in definition(s.collective, inputs, shares, s.root).items():
-        sizes = np.diff(bounds)
-        if s.collective.end == "blocks":
-            chunks = list(range(data))
-        else:
-            chunks = [c for c in range(data) if start <= bounds[c] and bounds[c + 1] <= start + len(values) and sizes[c]]
-        parts = [held[rank][first + c] for c in chunks]
-        got = np.concatenate(parts) if parts else values[:0]
-        found.append(np.where(got > values, got - values, values - got))  # unsigned numbers cannot be subtracted either way
+    for rank, pieces in definition(s.collective, inputs, blocks.tolist(), s.root).items():
+        for start, values in pieces:
+            first, last = np.searchsorted(bounds, [start, start + len(values)])
+            parts = [held[rank][c] for c in range(first, last) if bounds[c] < bounds[c + 1]]
+            got = np.concatenate(parts) if parts else values[:0]
+            found.append(np.where(got > values, got - values, values - got))  # unsigned numbers cannot be subtracted either way
     return found
+
+
+def _vectors(s: Schedule, flat: Vector) -> list[Vector]:
+    """The values of all ranks as one vector a rank; in all-to-all their lengths may differ by a few, as the shares of all data do."""
+    if not s.collective.personalised:
+        return np.split(flat, s.nranks)
+    return np.split(flat, s.chunk_bounds(len(flat) // s.nranks)[:: len(s.weights) // s.nranks][1:-1])
 
 
 def _largest(differences: Sequence[Vector]) -> float:
@@ -206,17 +211,17 @@ def _largest(differences: Sequence[Vector]) -> float:
 
 def _integers(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Check, float]:
     elements = _awkward(s)
-    values = rng.choice(1 << 40, size=s.nranks * elements, replace=False).astype(np.int64)
-    inputs = list(values.reshape(s.nranks, elements))
+    inputs = _vectors(s, rng.choice(1 << 40, size=s.nranks * elements, replace=False).astype(np.int64))
+    before = [vector.copy() for vector in inputs]
     held, _ = run(s, inputs)
     worst = _largest(_differences(s, held, inputs))
-    kept = all(np.array_equal(vector, row) for vector, row in zip(inputs, values.reshape(s.nranks, elements), strict=True))
+    kept = all(np.array_equal(vector, row) for vector, row in zip(inputs, before, strict=True))
     words = "equal to the definition" if worst == 0 and kept else f"wrong by {worst:.0f}" if kept else "the executor changed its inputs"
     return Check("whole numbers", worst == 0 and kept, f"{s.nranks} x {elements} distinct random integers: {words}"), worst
 
 
 def _floats(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Check, float, float]:
-    inputs = list(rng.standard_normal((s.nranks, _awkward(s))).astype(np.float32))
+    inputs = _vectors(s, rng.standard_normal(s.nranks * _awkward(s)).astype(np.float32))
     held, _ = run(s, inputs)
     exact = [vector.astype(np.float64) for vector in inputs]
     wide = [[None if part is None else part.astype(np.float64) for part in chunks] for chunks in held]
@@ -229,7 +234,7 @@ def _floats(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Check
 
 def _bytes(s: Schedule, held: Any, trace: Trace, inputs: Sequence[Vector], itemsize: int) -> Check:
     """Bytes that really moved, send by send, against what the schedule says; the result at this size on the way."""
-    expected = s.send_elements(len(inputs[0])) * itemsize
+    expected = s.send_elements(sum(map(len, inputs)) // s.nranks) * itemsize
     right = bool(np.array_equal(expected, trace.bytes)) and _largest(_differences(s, held, inputs)) == 0
     sent = trace.bytes_sent(0, s.nranks)
     each = f"{sent.min():,}" if sent.min() == sent.max() else f"{sent.min():,} to {sent.max():,}"

@@ -1,14 +1,13 @@
-"""Lower bounds: what no correct schedule can beat on a topology, whatever its algorithm, its routes and its order.
-
-It knows capacities and what a collective must move; nothing of schedules and engines, so that it can be held against them.
-"""
+"""Topology x collective -> lower bounds that no correct schedule can beat, whatever its algorithm, routes and order.
+Knows capacities and what must move, nothing of schedules and engines, so that they can be held against it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -28,12 +27,9 @@ Groups = tuple[tuple[int, ...], ...]
 Claim = tuple[float, Callable[[], str]]  # seconds, and what binds
 
 LARGEST_ELEMENT = max(DTYPE_BYTES.values())
-MOST = 2**30
-"""Of a capacity or flow, as scipy's maximum flow takes 32-bit integers."""
+MOST = 2**30  # of a capacity or flow: scipy's maximum flow takes 32-bit integers
 UP = 1 + 1e-12  # capacities that do not fit are scaled down and rounded up: no cut may look smaller than it is
-EXACT_WORK = 4_000_000
-"""Ranks times links up to which every rank gets maximum flows of its own; above, only groups of ranks are cut out."""
-CLUSTERINGS = 8  # link bandwidths tried as thresholds for clusters of ranks
+EXACT_WORK = 4_000_000  # ranks times links up to which every rank gets maximum flows of its own, above only groups of ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +70,21 @@ def bounds(
       any group can know its sum, then once into each other group), of a broadcast, reduce, all-gather or reduce-scatter k-1
       times; over what can enter (or leave) all groups. Tried: single ranks, the topology's groups, clusters of fast links;
     - all-to-all: |S||rest|M/n over the capacity of the cuts around these groups; the sum of distances over that of links.
-
     Raises ScheduleError for a rank, root, size or collective that cannot be.
     """
-    gpus = len(topology.gpus)
-    chosen = tuple(range(gpus)) if ranks is None else tuple(ranks)
-    absent = [gpu for gpu in chosen if not 0 <= gpu < gpus]
-    for wrong, what in (
-        (absent, f"{topology.name} has no GPU {absent[:1]}; it has GPUs 0..{gpus - 1}"),
-        (len(set(chosen)) != len(chosen) or len(chosen) < 2, f"ranks {chosen}: a collective needs at least 2 ranks, each on its own GPU"),
-        (not 0 <= root < len(chosen), f"root {root} is not a rank; ranks are 0..{len(chosen) - 1}"),
-        (nbytes < 0 or itemsize < 1, f"{nbytes} B in elements of {itemsize} B; write 0 B or more in elements of at least 1 B"),
-    ):
-        if wrong:
-            raise ScheduleError(f"bounds: {what}")
+    gpus = range(len(topology.gpus))
+    chosen = tuple(gpus if ranks is None else ranks)
+    if len(set(chosen).intersection(gpus)) < max(2, len(chosen)):
+        raise ScheduleError(f"bounds: ranks {chosen}: write at least 2 GPUs of {topology.name}, 0..{gpus[-1]}, each once")
+    if not 0 <= root < len(chosen):
+        raise ScheduleError(f"bounds: root {root} is not a rank; ranks are 0..{len(chosen) - 1}")
+    if nbytes < 0 or itemsize < 1:
+        raise ScheduleError(f"bounds: {nbytes} B in elements of {itemsize} B; write 0 B or more, in elements of at least 1 B")
     net = _Network.of(topology, chosen)
-    problem = _Problem(topology, topology.links, net, chosen, root, nbytes, nbytes // itemsize // len(chosen) * itemsize, in_network)
+    share = nbytes // itemsize // len(chosen) * itemsize
+    problem = _Problem(topology, topology.links, net, chosen, [topology.gpus[gpu] for gpu in chosen], root, nbytes, share, in_network)
     latency = problem.latency(collective, overhead)
-    claims = [(0.0, str)] if collective.idempotent else problem.claims(collective)  # a barrier may send empty messages
+    claims: Iterable[Claim] = [(0.0, str)] if collective.idempotent else problem.claims(collective)  # a barrier may send nothing
     bandwidth = max(claims, key=lambda claim: claim[0])
     seconds, limiting = max(latency, bandwidth, key=lambda claim: claim[0])
     return Bounds(latency[0], bandwidth[0], seconds, limiting())
@@ -103,6 +96,7 @@ class _Problem:
     links: list[Link]
     net: _Network
     chosen: tuple[int, ...]
+    names: list[str]
     root: int
     nbytes: int
     share: int
@@ -116,13 +110,9 @@ class _Problem:
         for first, table in self._distances(sources, sinks, [link.latency for link in self.links]):
             at, to = (int(i) for i in np.unravel_index(np.argmax(table), table.shape))
             if table[at, to] > worst:
-                worst, src, dst = float(table[at, to]), self._gpu(sources[first + at]), self._gpu(sinks[to])
-
-        def what() -> str:
-            path = nx.dijkstra_path(self.topology.graph, src, dst, weight=lambda a, b, edge: edge["link"].latency)
-            return f"latency: {src} -> {dst} over {len(path) - 1} hop{'s' * (len(path) > 2)}"
-
-        return (overhead + worst, what)
+                worst, src, dst = float(table[at, to]), self.names[sources[first + at]], self.names[sinks[to]]
+        path = nx.dijkstra_path(self.topology.graph, src, dst, weight=lambda a, b, edge: edge["link"].latency)
+        return (overhead + worst, lambda: f"latency: {src} -> {dst} over {len(path) - 1} hop{'s' * (len(path) > 2)}")
 
     def claims(self, collective: Collective) -> Iterator[Claim]:
         n, m, share, net = len(self.chosen), self.nbytes, self.share, self.net
@@ -151,22 +141,22 @@ class _Problem:
                 raise ScheduleError(f'bounds: no bound is known from "{start}" to "{end}"; those of algorithms/collectives.py have one')
 
     def _apart(self, net: _Network, here: int, others: Sequence[int]) -> Iterator[Claim]:
-        return (self._over(net.least_cut([here], [there]), self.nbytes) for there in others if there != here)
+        for cut in (net.least_cut([here], [there]) for there in others if there != here):
+            yield self.nbytes / cut.rate, partial(self._describe, cut)
 
     def _densest(self, net: _Network, sinks: Sequence[int]) -> Iterator[Claim]:
-        return (self._over(cut, len(cut.ranks) * self.share) for cut in ([net.densest_cut(sinks)] if sinks else []))
-
-    def _over(self, cut: _Cut, nbytes: int) -> Claim:
-        return (nbytes / cut.rate, lambda: self._describe(cut))
+        for cut in [net.densest_cut(sinks)] if sinks else []:
+            yield len(cut.ranks) * self.share / cut.rate, partial(self._describe, cut)
 
     def _partitions(self, net: _Network, back: _Network, total: Callable[[int], int], leaving: Callable[[int], int]) -> Iterator[Claim]:
         """``total(k)``: bytes that pass between k groups; ``leaving(m)``: bytes that must leave any m ranks."""
-        for name, groups in self._natural():
+        disjoint = ((name, groups) for name, groups in self._natural() if sum(map(len, groups)) == len(self.chosen) > len(groups[0]))
+        for name, groups in disjoint:  # of others the argument does not hold
             rests = [[rank for rank in range(len(self.chosen)) if rank not in inside] for inside in map(set, groups)]
             for one in (back, net):
                 cuts = [one.least_cut(group, rest) for group, rest in zip(groups, rests, strict=True)]
                 for cut, group, rest in zip(cuts, groups, rests, strict=True):
-                    yield self._over(cut, leaving(len(group if one is net else rest)))
+                    yield leaving(len(group if one is net else rest)) / cut.rate, partial(self._describe, cut)
                 if not self.in_network:
                     yield _together(name, cuts, total(len(cuts)))
 
@@ -178,26 +168,23 @@ class _Problem:
             yield "ranks", tuple((rank,) for rank in range(n))
         for name, groups in self.topology.groups.items():
             parts = [tuple(rank_of[gpu] for gpu in group if gpu in rank_of) for group in groups]
-            parts = [part for part in [*parts, tuple(sorted(set(range(n)).difference(*parts)))] if part]
-            if len(parts) > 1:
-                yield name, tuple(parts)
-        for least in np.unique(rates)[1 : CLUSTERINGS + 1]:
+            yield name, tuple(part for part in [*parts, tuple(sorted(set(range(n)).difference(*parts)))] if part)
+        for least in np.unique(rates)[1:9]:
             graph = self._graph(np.where(rates >= least, rates, 0))
             graph.eliminate_zeros()
             joined = connected_components(graph, directed=False)[1][self.net.nodes]
-            if joined.min() < joined.max():
-                yield "clusters", tuple(tuple(np.flatnonzero(joined == part).tolist()) for part in np.unique(joined))
+            yield "clusters", tuple(tuple(np.flatnonzero(joined == part).tolist()) for part in np.unique(joined))
 
     def _all_links(self) -> Claim:
         """Every block loads at least as many links as its shortest way has."""
-        n = len(self.chosen)
-        hops = math.fsum(table.sum() for _, table in self._distances(list(range(n)), list(range(n)), [1.0] * len(self.links)))
+        n, everyone = len(self.chosen), list(range(len(self.chosen)))
+        hops = math.fsum(table.sum() for _, table in self._distances(everyone, everyone, [1.0] * len(self.links)))
         rate, mean = math.fsum(link.bandwidth for link in self.links), hops / (n * (n - 1))
         return (hops * self.share / rate, lambda: f"all {len(self.links)} links ({format_bandwidth(rate)}; {mean:.3g} hops a block)")
 
     def _graph(self, weights: Sequence[float] | Array) -> csr_array:
-        size, links = len(self.topology.graph), len(self.links)
-        return csr_array((np.asarray(weights), (self.net.tail[:links], self.net.head[:links])), shape=(size, size))
+        ends = self.net.tail[: len(self.links)], self.net.head[: len(self.links)]
+        return csr_array((np.asarray(weights), ends), shape=(len(self.topology.graph),) * 2)
 
     def _distances(self, sources: list[int], sinks: list[int], weights: list[float]) -> Iterator[tuple[int, Array]]:
         """Blocks of rows of the table of least path weights, with their first row: all of it could be gigabytes."""
@@ -205,15 +192,12 @@ class _Problem:
         for first in range(0, len(sources), 256):
             yield first, dijkstra(graph, indices=at[sources[first : first + 256]])[:, at[sinks]]
 
-    def _gpu(self, rank: int) -> str:
-        return self.topology.gpus[self.chosen[rank]]
-
     def _describe(self, cut: _Cut) -> str:
         """The side with fewer ranks, by the name of its group if it has one."""
         ranks, way, crossing = cut.ranks, cut.way, [self.links[i] for i in cut.arcs if i < len(self.links)]
         if 2 * len(ranks) > len(self.chosen):
             ranks, way = [rank for rank in range(len(self.chosen)) if rank not in ranks], "out" if way == "in" else "in"
-        names = [self._gpu(rank) for rank in ranks]
+        names = [self.names[rank] for rank in ranks]
         through = f"{format_bandwidth(cut.rate)} {way}"
         if len(names) == 1 and all(names[0] in (link.src, link.dst) for link in crossing):
             return f"ports of {names[0]} ({through})"
@@ -305,9 +289,7 @@ class _Network:
         wide = np.concatenate([caps, np.full(len(sources), supply), np.full(len(sinks), MOST + 1)]).astype(np.int32)
         graph = csr_array((wide, (tail, head)), shape=(self.size + 2, self.size + 2))
         flow = maximum_flow(graph, start, end)
-        left = csr_array(graph - flow.flow)
-        left.data = np.maximum(left.data, 0)
-        left.eliminate_zeros()
+        left = csr_array(graph - flow.flow).maximum(0)
         inside = np.zeros(self.size + 2, dtype=np.bool_)
         inside[breadth_first_order(left, start, return_predecessors=False)] = True
         return int(flow.flow_value), inside[: self.size]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import simpy
 from numpy.typing import NDArray
+from simpy.events import EventPriority
 
 from sim.model import Model
 from sim.plan import Plan
@@ -99,7 +100,8 @@ class _Engine:
 
     def _at(self, delay: float, kind: int, node: int, version: int = 0) -> None:
         """Events of one instant are handled by kind, then node number, never by creation."""
-        self.env.schedule(_Timer(self.env, kind, node, version, self._fire), kind * self.plan.nodes + node, delay)
+        priority = EventPriority(kind * self.plan.nodes + node)
+        self.env.schedule(_Timer(self.env, kind, node, version, self._fire), priority, delay)
 
     def _fire(self, event: simpy.Event) -> None:
         assert isinstance(event, _Timer)

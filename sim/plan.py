@@ -184,7 +184,8 @@ class _Planner:
             path = self.router.route(src, dst)
             used = [self._resource(link.src, link.dst, link.bandwidth) for link in path]
             if path:
-                used += [self._resource(src, "", self.topology.node(src).injection), self._resource("", dst, self.topology.node(dst).ejection)]
+                used.append(self._resource(src, "", self.topology.node(src).injection))
+                used.append(self._resource("", dst, self.topology.node(dst).ejection))
             limits = tuple(index for index in used if index >= 0)
             self.route_of[src, dst] = len(self.routes)
             self.routes.append(Route(limits, (1.0,) * len(limits), sum(link.latency for link in path)))
@@ -200,7 +201,10 @@ class _Planner:
 
     def _collect(self) -> Plan:
         none = np.empty(0, dtype=np.int64)
-        names = ("bytes", "reduced", "route", "queue", "reducer", "message_of_send", "send_launch", "send_index", "send_bytes", "send_src", "send_dst")
+        names = (
+            "bytes", "reduced", "route", "queue", "reducer",
+            "message_of_send", "send_launch", "send_index", "send_bytes", "send_src", "send_dst",
+        )  # fmt: skip
         columns = {name: np.concatenate([none, *(part[name] for part in self.columns)]) for name in names}
         before, after, on_sent = (np.concatenate(part) for part in zip((none, none, none.astype(np.bool_)), *self.edges, strict=True))
         nodes = self.messages + len(self.delays)

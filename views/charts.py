@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Literal
 
 import altair as alt
 
@@ -12,16 +14,30 @@ from prediction.compare import Comparison
 from prediction.predict import Candidate, Row
 from sim.bounds import Bounds
 from topologies.units import format_bandwidth, format_bytes, format_time
-from views.palette import MEASURED, dash, line_colour, ordered
+from views.palette import MEASURED, dash, line_colour, ordered, short
 from views.text import label, text
 
-HEIGHT = 320
-SIZE_LABEL = "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' : " \
-             "datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"  # fmt: skip
-TIME_LABEL = "datum.value < 9.99e-7 ? format(datum.value * 1e9, '~g') + ' ns' : datum.value < 9.99e-4 ? format(datum.value * 1e6, '~g') + ' µs' : " \
-             "datum.value < 0.999 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"  # fmt: skip
+HEIGHT = 390
+SIZE_LABEL = (
+    "datum.value >= 1073741824 ? datum.value / 1073741824 + ' GiB' : datum.value >= 1048576 ? datum.value / 1048576 + ' MiB' : "
+    "datum.value >= 1024 ? datum.value / 1024 + ' KiB' : datum.value + ' B'"
+)
+TIME_LABEL = (
+    "datum.value < 9.99e-7 ? format(datum.value * 1e9, '~g') + ' ns' : datum.value < 9.99e-4 ? format(datum.value * 1e6, '~g') + ' µs' : "
+    "datum.value < 0.999 ? format(datum.value * 1e3, '~g') + ' ms' : format(datum.value, '~g') + ' s'"
+)
 RATE_LABEL = "format(datum.value / 1e9, '~g')"
 Record = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a chart of curves stresses: the size now chosen [bytes] and an algorithm; and how it looks."""
+
+    size: int
+    chosen: str = ""
+    lang: str = "en"
+    dark: bool = False
 
 
 def points(rows: Iterable[Row], lang: str) -> list[Record]:
@@ -31,8 +47,8 @@ def points(rows: Iterable[Row], lang: str) -> list[Record]:
 
 def _point(size: int, c: Candidate, lang: str) -> Record:
     return {
-        "size": size, "algorithm": label(lang, "algorithm", c.algorithm), "time_s": c.time_s, "busbw": c.busbw_Bps,
-        "size_text": format_bytes(size), "time_text": format_time(c.time_s),
+        "size": size, "algorithm": short(lang, c.algorithm), "name": label(lang, "algorithm", c.algorithm),
+        "time_s": c.time_s, "busbw": c.busbw_Bps, "size_text": format_bytes(size), "time_text": format_time(c.time_s),
         "busbw_text": "" if c.busbw_Bps is None else format_bandwidth(c.busbw_Bps),
     }  # fmt: skip
 
@@ -41,7 +57,7 @@ def floor_points(bounds: Mapping[int, Bounds], factor: float | None) -> list[Rec
     """The lower bound by size, with the corner where bandwidth takes over from latency; ``busbw`` is the most it allows."""
     sizes = sorted(bounds)
     corners = []
-    for low, high in zip(sizes, sizes[1:], strict=False):
+    for low, high in pairwise(sizes):
         a, b = bounds[low], bounds[high]
         if a.latency_s > a.bandwidth_s and b.bandwidth_s > b.latency_s:
             corners.append((high * b.latency_s / b.bandwidth_s, b.latency_s))
@@ -59,36 +75,31 @@ def measured_points(compared: Iterable[Comparison], factor: float | None, lang: 
         {"size": row.size_bytes, "time_s": row.measured_s, "busbw": factor * row.size_bytes / row.measured_s if factor else None,
          "size_text": format_bytes(row.size_bytes), "time_text": format_time(row.measured_s),
          "busbw_text": format_bandwidth(factor * row.size_bytes / row.measured_s) if factor else "",
-         "algorithm": text(lang, "explore.measured"), "place": text(lang, f"explore.in_place.{str(row.in_place).lower()}")}
+         "name": text(lang, "explore.measured"), "place": text(lang, f"explore.in_place.{str(row.in_place).lower()}")}
         for part in compared for row in part.rows
     ]  # fmt: skip
 
 
-def time_chart(
-    rows: Sequence[Row], bounds: Mapping[int, Bounds], size: int, *, chosen: str = "", measured: Sequence[Record] = (),
-    lang: str = "en", dark: bool = False,
-) -> alt.LayerChart:  # fmt: skip
+def time_chart(rows: Sequence[Row], bounds: Mapping[int, Bounds], look: Look, measured: Sequence[Record] = ()) -> alt.LayerChart:
     """Time against size, both logarithmic; what lies under the lower bound is grey: impossible."""
     floor = floor_points(bounds, None)
-    times = [p["time_s"] for p in (*points(rows, lang), *floor, *measured)]
+    times = [p["time_s"] for p in (*points(rows, look.lang), *floor, *measured)]
     lowest = 10 ** (math.floor(math.log10(min(times)) * 2) / 2)
     scale = alt.Scale(type="log", domain=[lowest, max(times) * 1.3], nice=False)
-    y = alt.Y("time_s:Q", title=text(lang, "explore.time"), scale=scale, axis=alt.Axis(labelExpr=TIME_LABEL, tickCount=6, values=_decades(times)))
-    grey = [{**p, "edge": lowest} for p in floor]
-    return _layers(rows, grey, size, y, "time_s", "time_text", chosen, measured, lang, dark)
+    y = alt.Y("time_s:Q", title=text(look.lang, "explore.time"), scale=scale, axis=alt.Axis(labelExpr=TIME_LABEL, values=_decades(times)))
+    return _layers(rows, [{**p, "edge": lowest} for p in floor], y, "time_s", look, measured)
 
 
 def busbw_chart(
-    rows: Sequence[Row], bounds: Mapping[int, Bounds], size: int, factor: float, *, chosen: str = "", measured: Sequence[Record] = (),
-    lang: str = "en", dark: bool = False,
-) -> alt.LayerChart:  # fmt: skip
+    rows: Sequence[Row], bounds: Mapping[int, Bounds], factor: float, look: Look, measured: Sequence[Record] = ()
+) -> alt.LayerChart:
     """busbw against size; above what the lower bound allows it is grey. The axis is linear: where curves differ by a few percent at
     the top is what is asked here, and small sizes are told apart in the chart of times."""
     floor = floor_points(bounds, factor)
-    top = 1.12 * max([p["busbw"] for p in (*floor, *measured, *points(rows, lang)) if p["busbw"]])
-    y = alt.Y("busbw:Q", title=text(lang, "explore.busbw"), scale=alt.Scale(domain=[0, top], nice=False), axis=alt.Axis(labelExpr=RATE_LABEL, tickCount=6))
-    grey = [{**p, "edge": top} for p in floor]
-    return _layers(rows, grey, size, y, "busbw", "busbw_text", chosen, measured, lang, dark)
+    top = 1.12 * max([p["busbw"] for p in (*floor, *measured, *points(rows, look.lang)) if p["busbw"]])
+    scale = alt.Scale(domain=[0, top], nice=False)
+    y = alt.Y("busbw:Q", title=text(look.lang, "explore.busbw"), scale=scale, axis=alt.Axis(labelExpr=RATE_LABEL, tickCount=6))
+    return _layers(rows, [{**p, "edge": top} for p in floor], y, "busbw", look, measured)
 
 
 def _decades(times: Iterable[float]) -> list[float]:
@@ -107,67 +118,82 @@ def _size_axis(sizes: Sequence[int], lang: str) -> alt.X:
 
 
 def _layers(
-    rows: Sequence[Row], grey: list[Record], size: int, y: alt.Y, field: str, words: str, chosen: str, measured: Sequence[Record],
-    lang: str, dark: bool,
-) -> alt.LayerChart:  # fmt: skip
-    sizes = [row.size_bytes for row in rows] + [m["size"] for m in measured]
-    x = _size_axis(sizes, lang)
-    here = next((row for row in rows if row.size_bytes == size), rows[-1])
+    rows: Sequence[Row], grey: Sequence[Record], y: alt.Y, field: str, look: Look, measured: Sequence[Record]
+) -> alt.LayerChart:
+    lang, dark = look.lang, look.dark
+    x = _size_axis([row.size_bytes for row in rows], lang)
+    here = next((row for row in rows if row.size_bytes == look.size), rows[-1])
     fastest_first = [c.algorithm for c in here.candidates]
     known = ordered(fastest_first)
-    names = [label(lang, "algorithm", name) for name in fastest_first]
-    legend = alt.Legend(title=None, orient="bottom", columns=3, symbolSize=900, symbolStrokeWidth=3, labelLimit=0)
-    colour = alt.Color("algorithm:N", scale=alt.Scale(domain=names, range=[line_colour(known, n, dark) for n in fastest_first]), legend=legend)
-    dashes = alt.StrokeDash("algorithm:N", scale=alt.Scale(domain=names, range=[dash(known, n) for n in fastest_first]), legend=legend)
-    width = alt.condition(f"datum.algorithm === {_quoted(label(lang, 'algorithm', chosen))}", alt.value(4.5), alt.value(2.2))
+    names = [short(lang, name) for name in fastest_first]
+    legend = alt.Legend(title=None, orient="bottom", columns=3, symbolSize=700, symbolStrokeWidth=3, labelLimit=0)
+    colours = alt.Scale(domain=names, range=[line_colour(known, name, dark) for name in fastest_first])
+    patterns = alt.Scale(domain=names, range=[dash(known, name) for name in fastest_first])
+    colour = alt.Color("algorithm:N", scale=colours, legend=legend)
+    dashes = alt.StrokeDash("algorithm:N", scale=patterns, legend=legend)
+    width = alt.condition(f"datum.algorithm === {_quoted(short(lang, look.chosen))}", alt.value(4.5), alt.value(2.2))
     tip = [
-        alt.Tooltip("algorithm:N", title=text(lang, "explore.algorithm")), alt.Tooltip("size_text:N", title=text(lang, "explore.size")),
+        alt.Tooltip("name:N", title=text(lang, "explore.algorithm")), alt.Tooltip("size_text:N", title=text(lang, "explore.size")),
         alt.Tooltip("time_text:N", title=text(lang, "explore.time")), alt.Tooltip("busbw_text:N", title="busbw"),
     ]  # fmt: skip
-    curves = alt.Chart(alt.Data(values=points(rows, lang))).encode(x=x, y=y)
+    curves = _chart(points(rows, lang)).encode(x=x, y=y)
     parts: list[alt.Chart] = []
     if grey:
-        below = alt.Chart(alt.Data(values=grey)).encode(x=x)
-        bound_tip = [alt.Tooltip(f"{words}:N", title=text(lang, "explore.bound")), alt.Tooltip("size_text:N", title=text(lang, "explore.size"))]
+        below = _chart(grey).encode(x=x)
+        bound_tip = [alt.Tooltip(f"{field.removesuffix('_s')}_text:N", title=text(lang, "explore.bound")), tip[1]]
         parts.append(below.mark_area(color="#8a94a0", opacity=0.22, clip=True).encode(y=y, y2="edge:Q", tooltip=bound_tip))
         parts.append(below.mark_line(color="#7d8792", strokeDash=[3, 3], strokeWidth=1.6).encode(y=y))
         parts.append(_impossible(grey, field, lang))
-    parts.append(_marker(size, x, dark))
+    parts.append(_marker(look.size, x, dark))
     parts.append(curves.mark_line().encode(color=colour, strokeDash=dashes, strokeWidth=width))
     parts.append(curves.mark_circle(size=90, opacity=0.001).encode(tooltip=tip))
-    if measured:
+    inside = [m for m in measured if rows[0].size_bytes <= m["size"] <= rows[-1].size_bytes]
+    if inside:
         ink = MEASURED[dark]
-        overlay = alt.Chart(alt.Data(values=list(measured))).mark_point(shape="diamond", size=70, filled=False, color=ink, strokeWidth=2)
+        overlay = _chart(inside).mark_point(shape="diamond", size=70, filled=False, color=ink, strokeWidth=2)
         parts.append(overlay.encode(x=x, y=y, tooltip=[*tip, alt.Tooltip("place:N", title=" ")]))
-    return alt.layer(*parts).properties(height=HEIGHT)
+    return _stack(parts, HEIGHT)
+
+
+def _chart(values: Sequence[Record]) -> alt.Chart:
+    return alt.Chart(alt.Data(values=list(values)))  # type: ignore[no-untyped-call]
+
+
+def _stack(parts: Sequence[alt.Chart], height: int) -> alt.LayerChart:
+    return alt.LayerChart(layer=list(parts)).properties(height=height)
 
 
 def _impossible(grey: Sequence[Record], field: str, lang: str) -> alt.Chart:
-    """The word in the grey area: at its larger end of the sizes, halfway to the edge of the chart."""
-    at = grey[-3 if field == "time_s" else 1] if len(grey) > 3 else grey[-1]
-    middle = math.sqrt(at[field] * at["edge"]) if field == "time_s" else (at[field] + at["edge"]) / 2
-    data = alt.Data(values=[{"size": at["size"], field: middle, "said": text(lang, "explore.impossible")}])
-    align = "right" if field == "time_s" else "left"
-    return alt.Chart(data).mark_text(align=align, fontSize=13, fontStyle="italic", color="#7d8792").encode(x="size:Q", y=f"{field}:Q", text="said:N")
+    """The word in the grey area, where there is most of it: below the times of large sizes, above the busbw of small ones."""
+    first, last = grey[0], grey[-1]
+    at = {"size": last["size"] / 1.3, field: math.sqrt(last["edge"] ** 1.3 * last[field] ** 0.7)}
+    if field == "busbw":
+        at = {"size": first["size"] * 1.6, field: 0.93 * first["edge"]}
+    at["said"] = text(lang, "explore.impossible")
+    said = _chart([at])
+    align: Literal["right", "left"] = "right" if field == "time_s" else "left"
+    word = said.mark_text(align=align, fontSize=13, fontStyle="italic", color="#7d8792")
+    placed: alt.Chart = word.encode(x=alt.X("size:Q"), y=alt.Y(f"{field}:Q"), text=alt.Text("said:N"))
+    return placed
 
 
 def _marker(size: int, x: alt.X, dark: bool) -> alt.Chart:
-    data = alt.Data(values=[{"size": size, "said": format_bytes(size)}])
-    rule = alt.Chart(data).mark_rule(color=MEASURED[dark], strokeDash=[2, 4], strokeWidth=1.5).encode(x=x)
-    return rule.encode(tooltip=alt.Tooltip("said:N", title=" "))
+    rule = _chart([{"size": size, "said": format_bytes(size)}]).mark_rule(color=MEASURED[dark], strokeDash=[2, 4], strokeWidth=1.5)
+    placed: alt.Chart = rule.encode(x=x, tooltip=alt.Tooltip("said:N", title=" "))
+    return placed
 
 
 def error_chart(compared: Sequence[Comparison], lang: str = "en", dark: bool = False) -> alt.LayerChart:
     """Predicted over measured, minus one, by size; one shape and colour for each half of the log."""
-    values = [
+    values: list[Record] = [
         {"size": row.size_bytes, "error": row.error, "place": text(lang, f"explore.in_place.{str(row.in_place).lower()}"),
          "size_text": format_bytes(row.size_bytes), "error_text": f"{100 * row.error:+.1f} %",
          "measured_text": format_time(row.measured_s), "predicted_text": format_time(row.predicted_s)}
         for part in compared for row in part.rows
     ]  # fmt: skip
     sizes = [value["size"] for value in values]
-    low, high = min(-0.1, *(v["error"] for v in values)), max(0.1, *(v["error"] for v in values))
-    y = alt.Y("error:Q", title=text(lang, "explore.error"), axis=alt.Axis(format="+.0%"), scale=alt.Scale(domain=[1.08 * low, 1.08 * high]))
+    low, high = min([-0.1, *(v["error"] for v in values)]), max([0.1, *(v["error"] for v in values)])
+    y = alt.Y("error:Q", title=text(lang, "explore.error_axis"), axis=alt.Axis(format="+.0%"), scale=alt.Scale(domain=[1.08 * low, 1.08 * high]))
     halves = [text(lang, f"explore.in_place.{half}") for half in ("false", "true")]
     colours = alt.Scale(domain=halves, range=[line_colour(["a", "b"], "a", dark), line_colour(["a", "b"], "b", dark)])
     legend = alt.Legend(title=None, orient="bottom", labelLimit=0)
@@ -175,12 +201,12 @@ def error_chart(compared: Sequence[Comparison], lang: str = "en", dark: bool = F
         alt.Tooltip(f"{key}:N", title=text(lang, f"explore.{title}"))
         for key, title in (("size_text", "size"), ("measured_text", "measured"), ("predicted_text", "predicted"), ("error_text", "error"))
     ]
-    dots = alt.Chart(alt.Data(values=values)).mark_point(size=80, strokeWidth=2).encode(
+    dots = _chart(values).mark_point(size=80, strokeWidth=2).encode(
         x=_size_axis(sizes, lang), y=y, color=alt.Color("place:N", scale=colours, legend=legend),
         shape=alt.Shape("place:N", scale=alt.Scale(domain=halves, range=["circle", "cross"]), legend=legend), tooltip=tip,
     )  # fmt: skip
-    zero = alt.Chart(alt.Data(values=[{"error": 0}])).mark_rule(color=MEASURED[dark], strokeWidth=1.2).encode(y=y)
-    return alt.layer(zero, dots).properties(height=240)
+    zero = _chart([{"error": 0}]).mark_rule(color=MEASURED[dark], strokeWidth=1.2).encode(y=y)
+    return _stack([zero, dots], 300)
 
 
 def alt_text(rows: Sequence[Row], bounds: Mapping[int, Bounds], size: int, what: str, lang: str) -> str:
@@ -188,8 +214,8 @@ def alt_text(rows: Sequence[Row], bounds: Mapping[int, Bounds], size: int, what:
     here = next(row for row in rows if row.size_bytes == size)
     values = ", ".join(f"{label(lang, 'algorithm', c.algorithm)} {_value(c, what)}" for c in here.candidates)
     return text(
-        lang, f"explore.alt.{what}", first=format_bytes(rows[0].size_bytes), last=format_bytes(rows[-1].size_bytes), size=format_bytes(size),
-        values=values, bound=format_time(bounds[size].lower_bound_s),
+        lang, f"explore.alt.{what}", first=format_bytes(rows[0].size_bytes), last=format_bytes(rows[-1].size_bytes),
+        size=format_bytes(size), values=values, bound=format_time(bounds[size].lower_bound_s),
     )  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from algorithms.cells import cells
@@ -24,7 +26,7 @@ def holdings(s: Schedule, after: int) -> list[list[Cell]]:
     edges = np.searchsorted(s.step[moved.send], np.arange(after + 2)).tolist()
     read, write = moved.read[:upto].tolist(), moved.write[:upto].tolist()
     adds = (s.op[moved.send[:upto]] == Op.REDUCE).tolist()
-    for lo, hi in zip(edges[:-1], edges[1:], strict=True):
+    for lo, hi in pairwise(edges):
         staged = [flat[read[i]] for i in range(lo, hi)]
         for i, (origin, ranks) in zip(range(lo, hi), staged, strict=True):
             present = flat[write[i]]

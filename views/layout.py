@@ -82,7 +82,7 @@ def picture(s: Schedule) -> Picture:
     around = [p for p in range(s.places) if p not in middle]
     if not matrix:
         card = _grown(card, s.places)
-    at = _around(around, 48, 48, 400) if matrix else _around(around, card.width * card.scale, card.height * card.scale, WIDTH)
+    at = _around(around, 48, 48, 460, 0.7) if matrix else _around(around, card.width * card.scale, card.height * card.scale, WIDTH, 0.5)
     for i, place in enumerate(middle):
         at[place] = ((i + 1) / (len(middle) + 1), 0.5)
     edges = tuple(whole.edges) if whole.number_of_edges() <= s.places else ()
@@ -92,7 +92,8 @@ def picture(s: Schedule) -> Picture:
 def _graphs(s: Schedule) -> list[tuple[tuple[int, ...], nx.Graph[int]]]:
     """Chunks whose sends join the same pairs of places, and the graph of those pairs."""
     pairs: dict[int, set[tuple[int, int]]] = defaultdict(set)
-    for src, dst, chunk, into, count in zip(s.src.tolist(), s.dst.tolist(), s.chunk.tolist(), s.dst_chunk.tolist(), s.count.tolist(), strict=True):
+    columns = (s.src, s.dst, s.chunk, s.dst_chunk, s.count)
+    for src, dst, chunk, into, count in zip(*(column.tolist() for column in columns), strict=True):
         for touched in (*range(chunk, chunk + count), *range(into, into + count)):
             pairs[touched].add((min(src, dst), max(src, dst)))
     groups: dict[frozenset[tuple[int, int]], list[int]] = defaultdict(list)
@@ -133,17 +134,18 @@ def _widest(at: dict[int, Point]) -> float:
     return 1 + 1 / min(gaps, default=1.0)
 
 
-def _around(places: list[int], width: float, height: float, room: float) -> dict[int, Point]:
-    """Evenly along a rounded rectangle, clockwise from the top, in units of a card, so that wide cards get wide distances."""
+def _around(places: list[int], width: float, height: float, room: float, power: float) -> dict[int, Point]:
+    """Evenly along a rounded rectangle (power 1: an ellipse), clockwise from the top, in units of a card: wide cards get wide
+    distances."""
     turn = np.linspace(0, 2 * math.pi, 4001)
-    power = 0.5
     x = np.sign(np.sin(turn)) * np.abs(np.sin(turn)) ** power
     y = -np.sign(np.cos(turn)) * np.abs(np.cos(turn)) ** power
     across, down = (room - width) / (width + 30), (HEIGHT - height) / (height + 30)
     along = np.concatenate([[0], np.cumsum(np.hypot(np.diff(x) * across, np.diff(y) * down))])
     start = 0.75 if len(places) == 2 else 0.0  # two places stand side by side
     stops = (np.arange(len(places)) / len(places) + start) % 1 * along[-1]
-    return {p: (float(np.interp(a, along, x) / 2 + 0.5), float(np.interp(a, along, y) / 2 + 0.5)) for p, a in zip(places, stops, strict=True)}
+    across_at, down_at = (np.interp(stops, along, axis) / 2 + 0.5 for axis in (x, y))
+    return dict(zip(places, zip(across_at.tolist(), down_at.tolist(), strict=True), strict=True))
 
 
 def _card(s: Schedule, cells: int) -> Card:
@@ -155,8 +157,8 @@ def _card(s: Schedule, cells: int) -> Card:
 
 def _narrow(card: Card, room: float) -> Card:
     """The card of a tree, where height is scarce and a level may be crowded: name and cells in one line if they fit."""
-    cells = card.columns * card.cell + 8
-    for name, short in ((NAME - 8, False), (30.0, True)):
+    cells = card.columns * card.cell + 6
+    for name, short in ((NAME - 12, False), (30.0, True)):
         if card.columns <= 2 and name + cells <= room:
             return replace(card, width=name + cells, height=ROW + 8, short=short, inline=True)
     return replace(card, width=max(min(card.width, room), cells - 4), short=room < NAME)

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from algorithms.schedule import Op, Schedule
-from views.layout import Kind
-
-Ints = NDArray[np.int64]
+from views.layout import Kind, neighbours_only
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +26,13 @@ def step_slices(s: Schedule) -> list[slice]:
 
 def phases(s: Schedule, kind: Kind) -> list[Phase]:
     """One phase for each of ``step_slices``, for a schedule drawn as ``kind``."""
-    return [_phase(s, kind, of) for of in step_slices(s)]
+    steps = step_slices(s)
+    split = {_pattern(s, of) for of in steps if not _whole(s, of)}
+    steady = split <= {"pair"} or neighbours_only(s)  # else a single step may look like a ring or an exchange by chance
+    return [_phase(s, kind, of, steady) for of in steps]
 
 
-def _phase(s: Schedule, kind: Kind, of: slice) -> Phase:
+def _phase(s: Schedule, kind: Kind, of: slice, steady: bool) -> Phase:
     reducing = s.op[of] == Op.REDUCE
     up, down = bool(reducing.any()), not bool(reducing.all())
     if up and down:
@@ -41,28 +41,28 @@ def _phase(s: Schedule, kind: Kind, of: slice) -> Phase:
         return _named(("switch-up" if up else "switch-down") if s.in_network else ("push" if up else "pull"))
     if kind == "tree":
         return _named("tree-up" if up else "tree-down")
-    pattern = _pattern(s.src[of], s.dst[of], s.nranks)
-    if bool((s.count[of] == len(s.weights)).all()):
-        return _named(_whole(kind, up, pattern))
-    name = "reduce-scatter" if up else "all-gather"
-    return Phase(f"phase.{name}", f"say.{name}.{pattern}")
-
-
-def _whole(kind: Kind, up: bool, pattern: str) -> str:
-    """The phase of a step in which every send carries all the data."""
-    if pattern == "pair":
-        return "exchange" if up else "unfold"
+    if not _whole(s, of):
+        name = "reduce-scatter" if up else "all-gather"
+        return Phase(f"phase.{name}", f"say.{name}.{_pattern(s, of) if steady else 'direct'}")
+    if up and _pattern(s, of) == "pair":
+        return _named("exchange")
     if kind == "path":
-        return "reduce" if up else "broadcast"
-    return "fold" if up else "unfold"
+        return _named("reduce" if up else "broadcast")
+    return _named("fold" if up else "unfold")
 
 
-def _pattern(src: Ints, dst: Ints, nranks: int) -> str:
-    away = (dst - src) % nranks
+def _whole(s: Schedule, of: slice) -> bool:
+    """Every send of the step carries all the data."""
+    return bool((s.count[of] == len(s.weights)).all())
+
+
+def _pattern(s: Schedule, of: slice) -> str:
+    src, dst = s.src[of], s.dst[of]
+    away = (dst - src) % s.nranks
     there, back = set(zip(src.tolist(), dst.tolist(), strict=True)), set(zip(dst.tolist(), src.tolist(), strict=True))
-    if bool((away == 1).all()) and len(there) == nranks:
+    if bool((away == 1).all()) and len(there) == s.nranks:
         return "right"
-    if bool(np.isin(away, (1, nranks - 1)).all()) and len(there) == 2 * nranks:
+    if bool(np.isin(away, (1, s.nranks - 1)).all()) and len(there) == 2 * s.nranks:
         return "both"
     return "pair" if there == back else "direct"
 

@@ -43,13 +43,14 @@ def payload(schedule: Schedule, trace: Trace, lang: str, *, launch: int = 0, not
             f"{s.name}: {s.nranks} ranks and {len(s)} sends are too many to step through; at most {MOST_RANKS} ranks and {MOST_SENDS} sends"
         )
     shown = picture(s)
+    names = {"collective": label(lang, "collective", s.collective.name), "algorithm": label(lang, "algorithm", s.name)}
     values = {"root": s.root, "sum": s.nranks * (s.nranks + 1) // 2}
     return {
         "id": f"{s.collective.name} {s.name} {s.nranks} {s.nchunks} {note}",
         "name": f"{s.collective.name}-{s.name}-{s.nranks}",
         "lang": lang,
         "text": templates(lang, "player."),
-        "title": text(lang, "player.start", collective=label(lang, "collective", s.collective.name), algorithm=label(lang, "algorithm", s.name)),
+        "title": text(lang, "player.start", **names),
         "start": text(lang, f"start.{s.collective.name}", **values),
         "done": text(lang, f"done.{s.collective.name}", **values),
         "note": note,
@@ -80,7 +81,9 @@ def _wanted(s: Schedule) -> NDArray[np.bool_]:
 def _steps(s: Schedule, trace: Trace, lang: str, launch: int, shown: Picture) -> list[dict[str, Any]]:
     mine = np.flatnonzero(trace.launch == launch)
     if len(mine) != len(s) or not np.array_equal(np.sort(trace.send[mine]), np.arange(len(s))):
-        raise ScheduleError(f"{s.name}: the trace has {len(mine)} sends of launch {launch}, the schedule {len(s)}; show a trace of this schedule")
+        raise ScheduleError(
+            f"{s.name}: the trace has {len(mine)} sends of launch {launch}, the schedule {len(s)}; show a trace of this schedule"
+        )
     row = mine[np.argsort(trace.send[mine])]
     began = float(trace.start[row].min(initial=np.inf))
     start, end = (np.round((times[row] - began) * 1e6, 3) for times in (trace.start, trace.end))

@@ -2,7 +2,7 @@
 
 const NS = "http://www.w3.org/2000/svg";
 const WIDTH = 1200;
-const TOP = 92, FOOT = 40, LOG = 332, LINE = 25;
+const TOP = 92, FOOT = 40, LOG = 332;
 const FONT = '"Source Sans", "Source Sans Pro", "Source Sans 3", "Noto Sans KR", "Malgun Gothic", "Apple SD Gothic Neo", NanumGothic, sans-serif';
 const CIVIDIS = ["#00224e", "#123570", "#3b496c", "#575d6d", "#707173", "#8a8678", "#a59c74", "#c3b369", "#e1cc55", "#fee838"];
 
@@ -43,12 +43,19 @@ function write(parent, ink, x, y, size, words, more = {}) {
   return add(parent, "text", { x, y, "font-size": size, fill: ink, "font-family": FONT, ...more }, words);
 }
 
+function bothWays(d) {
+  return d.steps.some(({ sends }) => {
+    const pairs = new Set(sends.map(([src, dst]) => `${src} ${dst}`));
+    return sends.some(([src, dst]) => pairs.has(`${dst} ${src}`));
+  });
+}
+
 // Where everything stands for a picture of this height.
 function geometry(d, height) {
   const pic = d.picture;
   const area = { x: 8, y: TOP, w: WIDTH - LOG - 28, h: height - TOP - FOOT };
   const size = pic.matrix ? { w: 48, h: 48 } : { w: pic.card.w * pic.card.scale, h: pic.card.h * pic.card.scale };
-  if (pic.matrix) Object.assign(area, { x: 84, y: TOP + 26, w: 400, h: area.h - 52 });  // room for chips around the dots
+  if (pic.matrix) Object.assign(area, bothWays(d) ? { x: 84, y: TOP + 26, w: 400, h: area.h - 52 } : { w: 540 });  // room for chips around
   const heading = pic.panels.length > 1 ? 30 : 0;
   const gutter = 28, each = (area.w + gutter) / pic.panels.length - gutter;
   const panels = pic.panels.map((panel, i) => {
@@ -62,36 +69,27 @@ function geometry(d, height) {
 }
 
 function drawCells(parent, d, look, card, box, chunks) {
-  const made = new Map();
-  chunks.forEach((chunk, i) => {
+  return new Map(chunks.map((chunk, i) => {
     const x = box.x + (i % card.columns) * card.cell, y = box.y + Math.floor(i / card.columns) * card.row;
     const w = card.cell - 2, h = card.row - 2;
     const rect = add(parent, "rect", { x, y, width: w, height: h, rx: Math.min(4, w / 3) });
-    const level = card.cell < card.need ? add(parent, "rect", { x, y, width: w, height: 0 }) : null;
-    const text = level ? null : write(parent, look.fore, x + w / 2, y + h / 2 + 7, 20, "", { "text-anchor": "middle", "font-weight": 600 });
-    made.set(chunk, { rect, text, level, x, y, w, h });
-  });
-  return made;
+    const roomy = card.cell >= card.need;
+    return [chunk, { rect, text: roomy && write(parent, look.fore, x + w / 2, y + h / 2 + 7, 20, "", { "text-anchor": "middle", "font-weight": 600 }) }];
+  }));
 }
 
-// A cell without room for digits shows its count as a level besides its colour.
-function paintCell(it, cell, d, look, { counts, op, want, last }) {
+// A cell too narrow for digits shows its count by its brightness alone.
+function paintCell({ rect, text }, cell, d, look, { counts, op, want, last }) {
   const colour = cell ? shade(cell.n, d.reduces ? d.ranks : 1) : null;
   const set = (node, attributes) => Object.entries(attributes).forEach(([key, value]) => node.setAttribute(key, value));
   const changed = op !== undefined;
-  set(it.rect, {
-    fill: cell ? colour.fill : "none", "fill-opacity": it.level ? 0.3 : 1,
-    stroke: changed ? look.ops[op].fill : cell ? "none" : look.line,
-    "stroke-width": changed ? 4 : 1.5, "stroke-dasharray": cell ? "none" : "4 3",
-    opacity: last && !want ? 0.25 : 1, "paint-order": "stroke",
+  set(rect, {
+    fill: cell ? colour.fill : "none", stroke: changed ? look.ops[op].fill : cell ? "none" : look.line, "stroke-width": changed ? 4 : 1.5,
+    "stroke-dasharray": cell ? "none" : "4 3", opacity: last && !want ? 0.25 : 1, "paint-order": "stroke",
   });
-  if (it.text) {
-    it.text.textContent = cell ? (counts ? cell.n : cell.v) : "";
-    set(it.text, { fill: colour ? colour.ink : look.fore, opacity: last && !want ? 0.35 : 1 });
-  } else {
-    const level = cell ? it.h * (d.reduces ? Math.min(1, cell.n / d.ranks) : 1) : 0;
-    set(it.level, { y: it.y + it.h - level, height: level, fill: colour ? colour.fill : "none", opacity: last && !want ? 0.25 : 1 });
-  }
+  if (!text) return;
+  text.textContent = cell ? (counts ? cell.n : cell.v) : "";
+  set(text, { fill: colour ? colour.ink : look.fore, opacity: last && !want ? 0.35 : 1 });
 }
 
 function chipWidth(words) {

@@ -105,17 +105,18 @@ function drawArrows(it, list, before) {
   const { d, look, g } = it;
   it.moving.replaceChildren();
   const shafts = add(it.moving, "g");
-  const known = new Set(list.map((a) => `${a.src} ${a.dst}`));
+  const panelOf = (a) => g.panels.find((p) => p.chunks.includes(a.lines[0].chunk)) ?? g.panels[0];
+  const known = new Set(list.map((a) => `${panelOf(a).x} ${a.src} ${a.dst}`));
   return list.map((a) => {
-    const panel = g.panels.find((p) => p.at.has(a.src) && p.at.has(a.dst) && p.chunks.includes(a.lines[0].chunk)) ?? g.panels[0];
-    const way = between(panel.at.get(a.src), panel.at.get(a.dst), g.size, known.has(`${a.dst} ${a.src}`) ? 15 : 0, d.picture.kind === "tree");
+    const panel = panelOf(a);
+    const way = between(panel.at.get(a.src), panel.at.get(a.dst), g.size, known.has(`${panel.x} ${a.dst} ${a.src}`) ? 15 : 0, d.picture.kind === "tree");
     arrow(shafts, look, way, a.op);
     const cell = before.cells[a.src][a.lines[0].chunk];
     const first = d.chunks > 1 && d.picture.kind !== "tree" ? chunkName(d, a.lines[0].chunk, a.lines[0].count) : cell ? String(cell.v) : "";
-    const words = (a.op ? "+" : "") + first + (a.lines.length > 1 ? ` +${a.lines.length - 1}` : "");
+    const words = (a.op && !d.picture.matrix ? "+" : "") + first + (a.lines.length > 1 ? ` +${a.lines.length - 1}` : "");
     const node = chip(it.moving, look, 0, 0, a.op, words);
     const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 220 ? 0.2 : 0.47;
-    return { ...a, way, rest, node, beside: beside(it, way, panel, a, words) };
+    return { ...a, way, rest, node, beside: beside(it, way, panel, a, words), crowded: (d.picture.kind === "tree" && way.long < 30) || (d.picture.matrix && way.long > 120) };
   });
 }
 
@@ -133,8 +134,9 @@ function beside(it, way, panel, a, words) {
 }
 
 function moveChips(chips, progress) {
-  for (const { node, way, rest, from, to, beside } of chips) {
+  for (const { node, way, rest, from, to, beside, crowded } of chips) {
     const p = progress === null ? rest : Math.max(0, Math.min(1, (progress - from) / Math.max(1e-9, to - from)));
+    node.setAttribute("visibility", progress === null && crowded ? "hidden" : "visible");
     node.setAttribute("transform", `translate(${way.x1 + (way.x2 - way.x1) * p + beside.x},${way.y1 + (way.y2 - way.y1) * p + beside.y})`);
   }
 }
@@ -142,25 +144,28 @@ function moveChips(chips, progress) {
 function drawLog(it, frame, first) {
   const { d, look, g } = it;
   it.log.replaceChildren();
-  if (d.picture.matrix) return;
+  if (d.picture.matrix) {
+    const line = frame.log[0];
+    const words = line && `${placeName(d, line.src)} → ${placeName(d, line.dst)}  ${chunkName(d, line.chunk, line.count)}: ${arithmetic(d, line, it.counts)}`;
+    if (words) write(it.log, look.quiet, WIDTH - 10, 72, 20, words, { "text-anchor": "end" });
+    return;
+  }
   const { x, y, w, h } = g.log;
   add(it.log, "rect", { x, y, width: w, height: h, rx: 9, fill: look.panel });
   const head = (words) => write(it.log, look.quiet, x + 12, y + 26, 20, words, { "font-weight": 600 });
   if (first) return void drawGuide(it, x, y, head);
   head(d.text.log);
-  const room = Math.floor((h - 42) / LINE);
+  const high = Math.max(22, Math.min(26, (h - 36) / frame.log.length)), room = Math.floor((h - 36) / high);
   const shown = frame.log.length > room ? frame.log.slice(0, room - 1) : frame.log;
   const name = d.places > 9 ? 158 : 138;
+  const row = (i) => y + 30 + (i + 0.8) * high;
   shown.forEach((line, i) => {
-    const at = y + 54 + i * LINE;
     const names = [line.src, line.dst].map((p) => placeName(d, p)).join(" → ");
-    write(it.log, look.fore, x + 12, at, 20, names);
-    if (d.chunks > 1) write(it.log, look.quiet, x + 14 + name, at, 20, chunkName(d, line.chunk, line.count));
-    write(it.log, look.fore, x + w - 10, at, 20, arithmetic(d, line, it.counts), { "text-anchor": "end", "font-weight": 600 });
+    write(it.log, look.fore, x + 12, row(i), 20, names);
+    if (d.chunks > 1) write(it.log, look.quiet, x + 14 + name, row(i), 20, chunkName(d, line.chunk, line.count));
+    write(it.log, look.fore, x + w - 10, row(i), 20, arithmetic(d, line, it.counts), { "text-anchor": "end", "font-weight": 600 });
   });
-  if (shown.length < frame.log.length) {
-    write(it.log, look.quiet, x + 12, y + 54 + shown.length * LINE, 20, fill(d.text.more, { k: frame.log.length - shown.length }));
-  }
+  if (shown.length < frame.log.length) write(it.log, look.quiet, x + 12, row(shown.length), 20, fill(d.text.more, { k: frame.log.length - shown.length }));
 }
 
 function drawGuide(it, x, y, head) {

@@ -12,6 +12,7 @@ from typing import Any
 from algorithms.registry import Algorithm
 from algorithms.schedule import Op
 from prediction.compare import Report
+from prediction.explain import Explained
 from prediction.predict import Prediction
 from prediction.verify import Verification
 from sim.bounds import Bounds
@@ -39,7 +40,8 @@ def _finite(value: Any) -> Any:
 def topology_records(entries: Sequence[Entry]) -> list[Record]:
     """``params`` maps each argument to its unit and default, as text that the argument reads."""
     return [
-        {"name": e.name, "params": {p.name: {"unit": p.unit, "default": p.text} for p in e.parameters}, "summary": e.summary} for e in entries
+        {"name": e.name, "summary": e.summary, "params": {p.name: {"unit": p.unit, "default": p.text} for p in e.parameters}}
+        for e in entries
     ]
 
 
@@ -62,14 +64,16 @@ def model_record(model: Model) -> Record:
     }  # fmt: skip
 
 
-def result_record(result: Result, bound: Bounds, closed_form_s: float | None, seed: int) -> Record:
-    """One simulated collective."""
+def result_record(told: Explained, seed: int) -> Record:
+    """One simulated collective; ``closed_form_s`` is null where no formula is exact."""
+    result, bound = told.result, told.bound
     launch, path = result.launches[0], result.critical_path()
     schedule = launch.schedule
     assert schedule is not None
     return {
         "time_s": result.time, "algbw_Bps": result.algbw(), "busbw_Bps": result.busbw(), "lower_bound_s": bound.lower_bound_s,
-        "limiting": bound.limiting, "closed_form_s": closed_form_s, "nranks": schedule.nranks, "collective": schedule.collective.name,
+        "limiting": bound.limiting, "closed_form_s": told.closed_form.time_s if told.closed_form else None,
+        "nranks": schedule.nranks, "collective": schedule.collective.name,
         "algorithm": schedule.name, "topology": result.topology.name, "engine": result.engine, "size_bytes": launch.nbytes,
         "dtype": launch.dtype, "sends": len(schedule), "steps": schedule.steps, "seed": seed, "model": model_record(result.model),
         "bytes_per_rank": result.bytes_per_rank().tolist(),
@@ -101,7 +105,7 @@ def show_record(result: Result, steps: Sequence[int], seed: int) -> Record:
     }  # fmt: skip
 
 
-def prediction_record(p: Prediction) -> Record:
+def prediction_record(p: Prediction, seed: int) -> Record:
     """One row a size, candidates fastest first."""
     rows = [
         {
@@ -115,12 +119,15 @@ def prediction_record(p: Prediction) -> Record:
         for row in p.rows
     ]  # fmt: skip
     crossovers = [
-        {"from": c.was, "to": c.to, "size_bytes": c.size_bytes, "within_bytes": c.within_bytes, "after_bytes": c.after, "before_bytes": c.before}
+        {
+            "from": c.was, "to": c.to, "size_bytes": c.size_bytes, "within_bytes": c.within_bytes, "after_bytes": c.after,
+            "before_bytes": c.before,
+        }
         for c in p.crossovers
-    ]
+    ]  # fmt: skip
     return {
         "collective": p.collective.name, "topology": p.topology.name, "nranks": p.nranks, "dtype": p.dtype, "engine": p.engine,
-        "model": model_record(p.model), "rows": rows, "crossovers": crossovers, "skipped": dict(p.skipped),
+        "model": model_record(p.model), "seed": seed, "rows": rows, "crossovers": crossovers, "skipped": dict(p.skipped),
     }  # fmt: skip
 
 
@@ -131,11 +138,11 @@ def prediction_csv(p: Prediction) -> str:
     table.writerow(("size_bytes", "algorithm", "slices", "time_s", "algbw_Bps", "busbw_Bps", "best"))
     for row in p.rows:
         for c in row.candidates:
-            table.writerow((row.size_bytes, c.algorithm, c.slices, c.time_s, c.algbw_Bps, "" if c.busbw_Bps is None else c.busbw_Bps, int(c is row.best)))
+            table.writerow((row.size_bytes, c.algorithm, c.slices, c.time_s, c.algbw_Bps, c.busbw_Bps, int(c is row.best)))
     return out.getvalue().rstrip("\n")
 
 
-def comparison_record(report: Report) -> Record:
+def comparison_record(report: Report, seed: int) -> Record:
     """All rows of a log, then the same in parts."""
     rows = [
         {
@@ -146,14 +153,14 @@ def comparison_record(report: Report) -> Record:
     ]  # fmt: skip
     parts = [
         {
-            "collective": c.collective, "algorithm": c.algorithm, "nranks": c.nranks, "topology": c.topology, "dtype": c.dtype, "gpu": c.gpu,
-            "mape": c.mape, "rows": len(c.rows), "notes": list(c.notes),
+            "collective": c.collective, "algorithm": c.algorithm, "nranks": c.nranks, "topology": c.topology, "dtype": c.dtype,
+            "gpu": c.gpu, "mape": c.mape, "rows": len(c.rows), "notes": list(c.notes),
         }
         for c in report.compared
     ]  # fmt: skip
     return {
         "mape": report.mape, "algorithm": report.algorithm, "rows": rows, "tables": parts, "skipped": list(report.skipped),
-        "notes": list(report.notes),
+        "notes": list(report.notes), "seed": seed,
     }  # fmt: skip
 
 

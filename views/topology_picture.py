@@ -15,7 +15,10 @@ from views.topology_parts import FONT, MARGIN, WIDTH, Arrangement, Box, Line
 
 CIVIDIS = ("#00224e", "#1a386f", "#434e6c", "#61656f", "#7d7c78", "#9b9476", "#bcae6c", "#dec958", "#fee838")
 """matplotlib's colour map at 0, 1/8 .. 1: even steps of lightness, read alike by people who are colour-blind."""
-FAMILY = "'Source Sans','Source Sans 3','Noto Sans KR','Malgun Gothic','Apple SD Gothic Neo',NanumGothic,sans-serif"
+FAMILY = (
+    "'Source Sans 3','Noto Sans','Segoe UI',Roboto,'Helvetica Neue',Arial,"
+    "'Noto Sans KR','Malgun Gothic','Apple SD Gothic Neo',NanumGothic,sans-serif"
+)
 TOP, BOTTOM = 46.0, 54.0
 
 

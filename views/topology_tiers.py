@@ -76,8 +76,9 @@ def _chosen(blocks: Sequence[Sequence[str]], topology: Topology, load: Mapping[s
 def _columns(topology: Topology, blocks: Sequence[Sequence[str]], numbers: Sequence[int]) -> tuple[Spans, list[Frame]]:
     """From left to right what of the picture's width each node of the servers takes."""
     counts = [min(COLUMNS, max(1, len(_gpus(topology, block)))) for block in blocks]
-    column = min(150.0, (WIDTH - 2 * MARGIN - GUTTER - SPACE * (len(blocks) + 1)) / sum(counts))
-    left = MARGIN + GUTTER + (WIDTH - 2 * MARGIN - GUTTER - column * sum(counts) - SPACE * (len(blocks) - 1)) / 2
+    gutter = 0.0 if sum(counts) <= 12 else GUTTER  # few enough for every box to carry its full name
+    column = min(150.0, (WIDTH - 2 * MARGIN - gutter - SPACE * (len(blocks) + 1)) / sum(counts))
+    left = MARGIN + gutter + (WIDTH - 2 * MARGIN - gutter - column * sum(counts) - SPACE * (len(blocks) - 1)) / 2
     spans: Spans = {}
     frames = []
     for block, count, number in zip(blocks, counts, numbers, strict=True):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 from collective_reference import distinct_inputs, matches
 
 from algorithms.checker import check
+from algorithms.collectives import collective
 from algorithms.launch import Launch, Placement
 from algorithms.registry import Algorithm, catalogue
 from kernels import numpy_executor
@@ -16,7 +19,9 @@ from topologies import make
 from topologies.errors import ScheduleError
 
 EVERY = [pytest.param(a, id=f"{a.collective.name}-{a.name}") for a in catalogue()]
-RANKS = [*range(2, 34), 48, 64, 100, 127, 130]
+RANKS = range(2, 34)
+LARGE = (64, 100, 128, 130)
+MOST_SENDS = 20_000  # larger schedules are checked symbolically alone: time, not meaning
 
 
 def refused(algorithm: Algorithm, n: int) -> bool:
@@ -28,15 +33,23 @@ def refused(algorithm: Algorithm, n: int) -> bool:
     return reason is not None
 
 
+@cache
+def lower_bound(collective_name: str, n: int, nbytes: int, in_network: bool) -> float:
+    """Bounds are the same for all algorithms of a collective on one star."""
+    return bounds(make("star", {"gpus": n}), collective(collective_name), nbytes, in_network=in_network).lower_bound_s
+
+
 @pytest.mark.parametrize("algorithm", EVERY)
 def test_result_bytes_and_bound_for_every_number_of_ranks(algorithm: Algorithm) -> None:
     ran = 0
-    for n in RANKS:
+    for n in (*RANKS, *LARGE):
         if refused(algorithm, n):
             continue
         ran += 1
         schedule = algorithm.build(n)
         check(schedule)
+        if len(schedule) > MOST_SENDS:
+            continue
         elements = 3 * n + 1 if n < 64 else n + 1  # never a multiple of n or of its powers of two
         inputs = distinct_inputs(n, elements, seed=n)
         held, executed = numpy_executor.run(schedule, inputs)
@@ -45,8 +58,7 @@ def test_result_bytes_and_bound_for_every_number_of_ranks(algorithm: Algorithm) 
         launch = Launch(schedule, elements * 8, Placement.of(topology, schedule), "int64")
         result = simulate(topology, [launch])
         assert np.array_equal(result.trace.bytes_pairs(0, schedule.places), executed.bytes_pairs(0, schedule.places)), n
-        lower = bounds(topology, algorithm.collective, elements * 8, in_network=schedule.in_network).lower_bound_s
-        assert result.time >= lower * (1 - 1e-12), n
+        assert result.time >= lower_bound(algorithm.collective.name, n, elements * 8, schedule.in_network) * (1 - 1e-12), n
     assert ran >= 5
 
 

@@ -63,7 +63,7 @@ def test_rows_that_disagree_with_themselves_are_noted() -> None:
 
 
 def test_empty_rows_and_empty_runs_are_left_out_and_named() -> None:
-    zero = "0 0 float none -1 0.37 0.00 0.00 0 0.37 0.00 0.00 0"
+    zero = "0 0 float none -1 0.00 0.00 0.00 0 0.37 0.00 0.00 0"
     text = write("all-gather", 4, SIZES).replace(HEADER, f"{HEADER}\n{zero}")
     table = one(text + write("all-gather", 4, []) + f"{HEADER}\n{zero}\n")
     assert len(table.rows) == 2 * len(SIZES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from nccl_writer import GPU, PER_RANK, SIZES, TESTS, busbw, one, write
+from nccl_writer import GPU, HEADER, PER_RANK, SIZES, TESTS, busbw, one, write
 
 from algorithms.collectives import COLLECTIVES
 from prediction.identify import SIGNATURES, canonical, factor
@@ -73,6 +73,47 @@ def test_the_order_of_evidence_for_the_name() -> None:
     kept = one(write("broadcast", 4, SIZES, start=True).replace("broadcast", "all_reduce"))
     assert kept.collective == "all-reduce"
     assert any("do not look like all-reduce" in note for note in kept.notes)
+
+
+def hypercube(n: int) -> str:
+    """Hypercube prints as all-gather does, but algbw is already (n-1)/n of size/time."""
+    lines = write("all-gather", n, [2**k * n for k in range(14, 24)], header=False).splitlines()
+    cells = [line.split() for line in lines if "float" in line]
+    return "\n".join([HEADER, *(" ".join([*c[:6], c[7], *c[7:10], c[11], *c[11:]]) for c in cells)])
+
+
+def test_hypercube_is_told_by_its_algbw_and_a_power_of_two() -> None:
+    table = one(hypercube(8))
+    assert (table.collective, table.nranks, table.notes) == ("hypercube", 8, ("no list of ranks: 8 ranks from the rows",))
+    assert table.rows[0].busbw_Bps == pytest.approx(table.rows[0].algbw_Bps * 7 / 8)
+    assert one(hypercube(6)).collective is None
+
+
+@given(n=st.integers(20, 600), rate=st.floats(2e10, 4e11))
+@settings(max_examples=60, deadline=None)
+def test_a_disturbed_row_does_not_decide_the_number_of_ranks(n: int, rate: float) -> None:
+    alien = write("all-reduce", n + 1, [2**24], rate, header=False).splitlines()[0]
+    table = one(alien + "\n" + write("all-reduce", n, [2**k for k in range(14, 28)], rate, header=False))
+    assert (table.collective, table.nranks in (n, None)) == ("all-reduce", True)
+
+
+def test_a_header_is_not_overruled_by_rows_of_fewer_ranks() -> None:
+    rows = write("all-reduce", 4, SIZES, header=False)
+    head = write("all-reduce", 8, SIZES).partition(HEADER)[0]
+    table = one(f"{head}{HEADER}\n{rows}")
+    assert (table.collective, table.nranks) == (None, 8)
+    assert table.decided_by.startswith("undecided: no collective prints such rows")
+
+
+def test_the_average_of_the_footer_tells_a_tiny_row() -> None:
+    tiny = "64 16 float sum 48.74 0.00 0.00 N/A\n"
+    head = "#  size  count  type  redop  time  algbw  busbw  error  time  algbw  busbw  error\n"
+    ranks = "".join(f"#   Rank  {r} Pid  9 on h device  {r} [0x0b] V\n" for r in range(8))
+    foot = "# Avg bus bandwidth    : 0.00229794\n"
+    assert one(ranks + head + tiny + foot).collective == "all-reduce"
+    for other in ("128 32 float sum 50.0\n", "0 0 float sum 0.10 0.00 0.00 N/A\n"):
+        # The average is then one of other rows, too.
+        assert one(ranks + head + tiny + other + foot).decided_by.startswith("undecided: all-reduce or sendrecv")
 
 
 def test_a_test_of_an_unknown_name_keeps_it() -> None:
@@ -166,6 +207,8 @@ def test_extra_columns_and_a_missing_half() -> None:
     assert [row.time_s for row in rows] == pytest.approx([100e-6, 50e-6], rel=1e-12)
     assert [(row.in_place, row.wrong) for row in rows] == [(False, 0), (True, 2)]
     assert "wrong results" in one(STATISTICS).notes[-1]
+    starred = one(STATISTICS.replace("31.46   2", "31.46   7*").replace("sum", "mulsum"))
+    assert (starred.rows[1].wrong, starred.op) == (7, "mulsum")
     assert [(row.in_place, row.line) for row in one(ONE_HALF).rows] == [(False, 2)]
 
 
@@ -184,6 +227,11 @@ def test_several_runs_in_one_text() -> None:
     texts = [write(name, n, SIZES) for name, n in (("all-reduce", 8), ("all-to-all", 8), ("all-reduce", 4))]
     tables = read_text("\n".join([*texts, write("reduce", 4, SIZES, header=False)]), "x")
     assert [(t.collective, t.nranks) for t in tables] == [("all-reduce", 8), ("all-to-all", 8), ("all-reduce", 4), ("reduce", None)]
+
+
+def test_a_header_does_not_reach_over_a_footer() -> None:
+    first, second = read_text(SPLIT + "# Avg bus bandwidth : 15.165\n" + write("reduce", 4, SIZES, header=False), "x")
+    assert (first.collective, second.collective, len(second.rows)) == ("all-reduce", "reduce", 2 * len(SIZES))
 
 
 def test_a_short_list_of_ranks_yields_to_the_rows() -> None:

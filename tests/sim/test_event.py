@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,7 +113,8 @@ def test_max_min_gives_the_free_flow_what_is_left() -> None:
     r = play(star(4, latency=0), sends, 3000)
     assert r.trace.sent == pytest.approx([2000 / B] * 3, rel=1e-12)
     slow = [Node(f"g{i}", "gpu") for i in range(4)] + [Node("s", "switch")]
-    links = [Link(f"g{i}", "s", "link", 1, B, 0.0) for i in range(4)] + [Link("s", f"g{i}", "link", 1, B / 4 if i == 2 else B, 0.0) for i in range(4)]
+    links = [Link(f"g{i}", "s", "link", 1, B, 0.0) for i in range(4)]
+    links += [Link("s", f"g{i}", "link", 1, B / 4 if i == 2 else B, 0.0) for i in range(4)]
     r = play(Topology.build("slow", slow, links), sends, 3000)
     assert r.trace.sent[2] == pytest.approx(1000 / (B * 7 / 8), rel=1e-12)  # 0->2 gets B/8, 0->3 the other 7/8
     assert r.trace.sent[:2] == pytest.approx([8000 / B] * 2, rel=1e-12)
@@ -194,7 +197,7 @@ def test_signals_and_local_sends_take_no_bandwidth() -> None:
 
 def test_halving_one_link_changes_the_time() -> None:
     ring = make("ring", {"gpus": 8})
-    slow = [Link(k.src, k.dst, k.kind, k.lanes, k.bandwidth / 2 if (k.src, k.dst) == ("gpu3", "gpu4") else k.bandwidth, k.latency) for k in ring.links]
+    slow = [replace(k, bandwidth=k.bandwidth / 2) if (k.src, k.dst) == ("gpu3", "gpu4") else k for k in ring.links]
     degraded = Topology.build("degraded", ring.nodes, slow)
     healthy, broken = (run_collective(t, "all-reduce", "ring", 1 << 26) for t in (ring, degraded))
     assert broken.time > 1.9 * healthy.time
@@ -217,7 +220,7 @@ def test_critical_path_adds_up_and_starts_at_zero() -> None:
     for topology in (star(8), make("torus", {"dims": "2x4", "bandwidth": B}), make("dgx-a100", {"nodes": 2})):
         for algorithm in ("ring", "halving-doubling", "double-binary-tree", "parameter-server", "sharded-parameter-server"):
             for sharing in ("fair", "fifo"):
-                r = run_collective(topology, "all-reduce", algorithm, 1 << 20, slices=2, model=Model(model.overhead, model.reduce_rate, sharing))  # type: ignore[arg-type]
+                r = run_collective(topology, "all-reduce", algorithm, 1 << 20, slices=2, model=replace(model, sharing=sharing))
                 p = r.critical_path()
                 assert p.overhead_s + p.latency_s + p.bandwidth_s + p.reduce_s + p.wait_s == pytest.approx(r.time, rel=1e-9)
                 assert sum(p.bandwidth_by.values()) == pytest.approx(p.bandwidth_s, rel=1e-9)

@@ -1,0 +1,1 @@
+"""The pages of the web app: each wires inputs, simulator and views; computes nothing."""

@@ -1,0 +1,102 @@
+"""One simulated collective together with what it should be held against: lower bounds and a closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from algorithms.collectives import Collective
+from algorithms.launch import Launch, dtype_bytes
+from algorithms.schedule import Schedule
+from sim.bounds import Bounds, bounds
+from sim.closed_forms import lookup
+from sim.event import Progress
+from sim.model import Model
+from sim.result import Result
+from sim.simulate import simulate
+from topologies.errors import ScheduleError
+from topologies.graph import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A closed form whose conditions hold here, and its seconds."""
+
+    text: str
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explained:
+    """``bound`` is the in-network one for a schedule in which switches reduce; ``closed_form`` None: no conditions hold."""
+
+    result: Result
+    bound: Bounds
+    closed_form: Formula | None
+
+
+def explain(
+    topology: Topology,
+    launch: Launch,
+    model: Model,
+    engine: str = "event",
+    progress: Progress | None = None,
+    *,
+    channels: int = 1,
+    slices: int = 1,
+    options: Mapping[str, Any] | None = None,
+) -> Explained:
+    """Simulate one launch and put its bound and closed form beside it; ``channels``, ``slices`` and ``options`` are those that its
+    schedule was built with. Raises ScheduleError and ModelError."""
+    schedule = launch.schedule
+    if schedule is None:
+        raise ScheduleError("explain: needs a collective, not a compute time")
+    result = simulate(topology, [launch], model, engine, progress)
+    bound = bounds(
+        topology, schedule.collective, launch.nbytes, root=schedule.root, in_network=schedule.in_network, overhead=model.overhead,
+        itemsize=dtype_bytes(launch.dtype),
+    )  # fmt: skip
+    return Explained(result, bound, _formula(result, schedule, slices, options or {}) if channels == 1 else None)
+
+
+def _formula(result: Result, schedule: Schedule, slices: int, options: Mapping[str, Any]) -> Formula | None:
+    """The closed form, if all its conditions hold: the model's, those of the routes, and its own."""
+    form, model, launch = lookup(schedule.collective.name, schedule.name), result.model, result.launches[0]
+    if form is None or model.barrier or model.fifo_depth or model.sharing != "fair":
+        return None
+    links = _equal_links(result, form.hops)
+    if links is None or schedule.places > schedule.nranks + 1 or "groups" in options:  # more aggregators: more levels than one
+        return None
+    given = {key: int(value) for key, value in options.items()}
+    reason = form.refusal(schedule.nranks, elements=launch.elements, reduce_rate=model.reduce_rate, slices=slices, **given)
+    if reason:
+        return None
+    bandwidth, latency = links
+    seconds = form.time(
+        schedule.nranks, elements=launch.elements, itemsize=dtype_bytes(launch.dtype), bandwidth=bandwidth, latency=latency,
+        overhead=model.overhead, reduce_rate=model.reduce_rate, slices=slices, **given,
+    )  # fmt: skip
+    return Formula(form.formula, seconds)
+
+
+def _equal_links(result: Result, hops: int) -> tuple[float, float] | None:
+    """Bandwidth and latency of every link of every route, if all routes have ``hops`` equal links, meet at one switch when they
+    have two, and no node's port limits them; else None."""
+    plan = result.plan
+    paths = [[plan.resources[i] for i in route.resources] for route in plan.routes]
+    used = [resource for path in paths for resource in path]
+    middles = {path[0].dst for path in paths} if hops == 2 else set()
+    latencies = {route.latency for route in plan.routes}
+    plain = all(resource.src and resource.dst for resource in used) and all(len(path) == hops for path in paths)
+    if not plain or len(middles) > 1 or len({resource.capacity for resource in used}) != 1 or len(latencies) != 1:
+        return None
+    return used[0].capacity, latencies.pop() / hops
+
+
+def both_bounds(topology: Topology, collective: Collective, nbytes: int, *, root: int = 0, dtype: str = "float32") -> tuple[Bounds, Bounds]:
+    """Lower bounds point to point, and for switches that reduce and multicast. Raises ScheduleError."""
+    itemsize = dtype_bytes(dtype)
+    Launch(None, nbytes, dtype=dtype).elements  # noqa: B018  refuse a size that is not a whole number of elements
+    plain, in_network = (bounds(topology, collective, nbytes, root=root, in_network=way, itemsize=itemsize) for way in (False, True))
+    return plain, in_network

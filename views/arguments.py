@@ -1,0 +1,86 @@
+"""Words that a person writes -> arguments: ``key=value`` pairs, parameters of a topology, the model's knobs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from sim.model import Model, ModelError
+from topologies.errors import RingscopeError, nearest, quoted
+from topologies.units import parse_bandwidth, parse_time
+
+KNOBS = ("overhead", "reduce-rate", "sharing", "barrier", "fifo-depth")
+
+
+def pairs(texts: Iterable[str] | None, where: str) -> dict[str, str]:
+    """``["root=3"]`` -> ``{"root": "3"}``. RingscopeError for text without ``=`` and for a key that stands twice."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        key, value = key.strip(), value.strip()
+        if not (equals and key and value):
+            raise RingscopeError(f"{where} {quoted(text)} is not a key and a value; write {where} key=value")
+        if key in found:
+            raise RingscopeError(f"{where} {quoted(key)} stands twice; give it once")
+        found[key] = value
+    return found
+
+
+def parameters(nodes: str | None, texts: Iterable[str] | None) -> dict[str, str]:
+    """Parameters of a topology; ``nodes`` is one of them with an option of its own."""
+    found = pairs(texts, "--param")
+    if nodes is not None:
+        if "nodes" in found:
+            raise RingscopeError("--nodes and --param nodes=... say the same; give one of them")
+        found["nodes"] = nodes
+    return found
+
+
+def model(texts: Iterable[str] | None) -> Model:
+    """``["overhead=1us", "sharing=fifo"]`` -> Model; RingscopeError for an unknown knob or a value out of its range."""
+    given: dict[str, Any] = {}
+    for key, value in pairs(texts, "--model").items():
+        name, where = key.replace("_", "-"), f"--model {key}"
+        if name not in KNOBS:
+            raise ModelError(f"--model {quoted(key)} is not known{nearest(name, KNOBS)}")
+        if name == "overhead":
+            given["overhead"] = parse_time(value, where)
+        elif name == "reduce-rate":
+            given["reduce_rate"] = parse_bandwidth(value, where)
+        elif name == "barrier":
+            given["barrier"] = _flag(value, where)
+        elif name == "fifo-depth":
+            given["fifo_depth"] = whole(value, where, 0)
+        else:
+            given["sharing"] = value
+    return Model(**given)
+
+
+def no_faults(texts: Iterable[str] | None) -> None:
+    """RingscopeError if there are any: they are for a later version."""
+    for text in texts or ():
+        raise RingscopeError(f"--fault {quoted(text)}: faults are not available yet; leave --fault out")
+
+
+def build(options: Iterable[str] | None, channels: str, slices: str) -> dict[str, Any]:
+    """Keyword arguments of whatever builds a schedule: ``options`` of the algorithm, ``channels`` and ``slices``."""
+    return {
+        "options": pairs(options, "--option"), "channels": whole(channels, "--channels", 1, 1024),
+        "slices": whole(slices, "--slices", 1, 1024),
+    }  # fmt: skip
+
+
+def whole(text: str, where: str, least: int, most: int = 2**63 - 1) -> int:
+    """``"8"`` -> 8; RingscopeError for anything but a whole number from ``least`` to ``most``."""
+    if not re.fullmatch(r"-?[0-9]{1,30}", text.strip()) or not least <= int(text) <= most:
+        upto = f" to {most}" if most < 2**63 - 1 else " up"
+        raise RingscopeError(f"{where} {quoted(text)} is not a whole number from {least}{upto}")
+    return int(text)
+
+
+def _flag(value: str, where: str) -> bool:
+    if value not in ("true", "false"):
+        raise ModelError(f"{where}: {quoted(value)} is neither true nor false")
+    return value == "true"
+
