@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import sys
 from collections.abc import Sequence
@@ -236,8 +235,7 @@ def _say(parts: str | Sequence[Part]) -> None:
     from views.terminal import page
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if terminal else None
-    print(page([parts] if isinstance(parts, str) else parts, width, terminal), flush=True)
+    print(page([parts] if isinstance(parts, str) else parts, terminal), flush=True)
 
 
 def _wrong(message: str) -> Exception:

@@ -19,7 +19,7 @@ dark = st.context.theme.type == "dark"
 where = label(lang, "explore.topology", chosen.topology)
 
 with errors_at(where):
-    gpus = len(runs.cluster(chosen.topology, chosen.params).gpus)
+    gpus = runs.gpus_of(chosen, lang)
     rows, skipped = runs.curve(chosen, text(lang, "explore.running", n=gpus))
     here = next(row for row in rows if row.size_bytes == chosen.nbytes)
     usable = {c.algorithm: c for c in here.candidates}

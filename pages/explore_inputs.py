@@ -9,21 +9,17 @@ import streamlit as st
 
 from algorithms.collectives import COLLECTIVES, collective
 from algorithms.registry import catalogue
-from pages.shared import LONGEST, Reader, errors_at, language, language_picker, one_of, publish
-from prediction.limits import asked_gpus
+from pages.shared import LONGEST, Reader, language, language_picker, one_of, publish
 from topologies import registry
-from topologies.errors import TopologyError
 from topologies.registry import Parameter
 from topologies.units import format_bytes, parse_bytes
-from views.text import label, text
+from views.text import LANGUAGES, label, text
 
 FIRST = ("dgx-h100", "dgx-a100", "dgx-1v", "rail-optimised", "leaf-spine", "fat-tree")
 TOPOLOGIES = [*(name for name in FIRST if name in registry.names()), *(name for name in registry.names() if name not in FIRST)]
 OFFERED = [name for name in COLLECTIVES if catalogue(collective(name))]
 SIZES = {f"{2 ** (k % 10)}{('KiB', 'MiB', 'GiB')[k // 10 - 1]}": 2**k for k in range(10, 33)}
 """Codes in the URL and bytes: 1KiB to 4GiB."""
-MAX_GPUS = 128
-"""The page simulates no more while a person waits; the terminal does."""
 MOST_COUNT = 9999
 AUTO = "fastest"
 DEFAULTS = {"topology": "dgx-h100", "params": "", "collective": "all-reduce", "size": "64MiB", "algorithm": AUTO}
@@ -71,7 +67,7 @@ def _seed() -> None:
     """Once a session, the URL into the state of the widgets; what cannot be shown is named in one sentence."""
     state = st.session_state
     first = "explore.topology" not in state
-    ignored = []
+    ignored = ["lang"] if first and st.query_params.get("lang", "en") not in LANGUAGES else []
     found: dict[str, object] = {}
     for key, default in DEFAULTS.items():
         given = st.query_params.get(key, "") if first else ""
@@ -141,19 +137,12 @@ def scenario() -> Scenario:
     )  # fmt: skip
     if len(parameters) > 2:
         with st.expander(text(lang, "explore.more")):
-            for column, parameter in zip(st.columns(4), parameters[2:], strict=False):
+            for column, parameter in zip(st.columns(len(parameters) - 2), parameters[2:], strict=True):
                 with column:
                     values[parameter.name] = _parameter(parameter, name)
     own = {p.name: values[p.name] for p in parameters if values[p.name] != p.text}
     chosen = {key: state[f"explore.{key}"] for key in ("topology", "collective", "size", "algorithm")}
     publish(chosen | {"params": ",".join(f"{key}={value}" for key, value in own.items())}, DEFAULTS)
-    with errors_at(label(lang, "explore.topology", name)):
-        _refuse_large(name, {p.name: values[p.name] for p in parameters})
     params = tuple((key, value) for key, value in own.items() if value)
     return Scenario(name, params, chosen["collective"], SIZES[chosen["size"]], chosen["algorithm"])
 
-
-def _refuse_large(name: str, values: Mapping[str, str]) -> None:
-    gpus = asked_gpus(values)
-    if gpus > MAX_GPUS:
-        raise TopologyError(text(language(), "explore.too_large", n=f"{gpus:,}", most=MAX_GPUS, topology=name))

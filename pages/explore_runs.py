@@ -8,15 +8,19 @@ from algorithms.collectives import collective
 from algorithms.registry import find
 from pages.explore_inputs import Params, Scenario
 from prediction.compare import Report, compare
+from prediction.limits import machine_of
 from prediction.nccl_tests import read_text
 from prediction.predict import Row, predict, slices_for
 from sim.bounds import Bounds, bounds
 from sim.result import Result
 from sim.simulate import run_collective
-from topologies import Topology, load
+from topologies import Topology, TopologyError
 from views.explored import Reason, reason
+from views.text import text
 from views.topology_picture import result_svg
 
+MAX_GPUS = 128
+"""The page simulates no more while a person waits; the terminal does."""
 FIRST, LAST = 10, 32
 """Curves go from 2^10 to 2^32 bytes."""
 SMALL = 12
@@ -26,7 +30,15 @@ SMALL = 12
 @st.cache_resource(max_entries=64, show_spinner=False)
 def cluster(name: str, params: Params) -> Topology:
     """A registered topology; frozen, so that all sessions share it."""
-    return load(name, dict(params))
+    return machine_of(name, dict(params))
+
+
+def gpus_of(chosen: Scenario, lang: str) -> int:
+    """How many GPUs the machine has; TopologyError for one that cannot be, or is too large to simulate while a person waits."""
+    gpus = len(cluster(chosen.topology, chosen.params).gpus)
+    if gpus > MAX_GPUS:
+        raise TopologyError(text(lang, "explore.too_large", n=f"{gpus:,}", most=MAX_GPUS, topology=chosen.topology))
+    return gpus
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

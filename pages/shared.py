@@ -47,24 +47,29 @@ def checked(parse: Callable[[str], object]) -> Reader:
 
 def language() -> str:
     """The language of this session: from the URL, else from the browser."""
-    if "lang" not in st.session_state:
+    if "language" not in st.session_state:
         asked = st.query_params.get("lang", "")
-        st.session_state["lang"] = asked if asked in LANGUAGES else language_of(st.context.locale)
-    chosen: str = st.session_state["lang"]
+        st.session_state["language"] = asked if asked in LANGUAGES else language_of(st.context.locale)
+    chosen: str = st.session_state["language"]
     return chosen
 
 
 def language_picker() -> None:
-    """The visible toggle; its state is ``language()``."""
+    """The visible toggle. Its own state may vanish when the page changes, so ``language()`` does not depend on it."""
+    st.session_state["lang"] = language()
     st.segmented_control(
-        text(language(), "input.language"), LANGUAGES, format_func={"en": "EN", "ko": "한국어"}.__getitem__,
-        key="lang", required=True, persist_state="session",
+        text(language(), "input.language"), LANGUAGES, format_func={"en": "EN", "ko": "한국어"}.__getitem__, key="lang", required=True,
+        on_change=_picked,
     )  # fmt: skip
+
+
+def _picked() -> None:
+    st.session_state["language"] = st.session_state["lang"] or language()
 
 
 def toggle_language() -> None:
     """The other language; for callbacks."""
-    st.session_state["lang"] = "en" if language() == "ko" else "ko"
+    st.session_state["language"] = "en" if language() == "ko" else "ko"
 
 
 def seed(page: str, defaults: Mapping[str, object], readers: Mapping[str, Reader]) -> None:

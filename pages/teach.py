@@ -43,7 +43,7 @@ def lesson(
     schedule = find(collective(collective_name), algorithm).build(gpus)
     kind = "ring" if neighbours_only(schedule) else "star"
     topology = registry.make(kind, {"gpus": gpus, "bandwidth": bandwidth, "latency": latency})
-    result = simulate(topology, [Launch(schedule, nbytes, Placement.of(topology, schedule))])
+    result = simulate(topology, [Launch(schedule, nbytes, Placement.of(topology, schedule), "uint8")])
     note = setting(lang, kind, bandwidth, latency, nbytes)
     return player.payload(schedule, result.trace, lang, note=note), facts(result, lang)
 

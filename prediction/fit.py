@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from prediction.limits import machine_of
+from prediction.limits import machine_of, names_file
 from topologies import Topology, get
 from topologies.errors import TopologyError
 
@@ -24,7 +23,7 @@ def fitted(spec: str, params: Mapping[str, str], nranks: int, nservers: int | No
     user did not give such that there are ``nranks`` GPUs: on ``nservers`` servers, else on as few as hold them.
 
     Raises TopologyError, in one line with both numbers, when the GPUs cannot be as many as the ranks."""
-    taken = {} if _is_file(spec) else _taken(spec, params, nranks, nservers, who)
+    taken = {} if names_file(spec) else _taken(spec, params, nranks, nservers, who)
     topology = machine_of(spec, {**params, **taken})
     gpus = len(topology.gpus)
     if gpus != nranks:
@@ -56,11 +55,7 @@ def _taken(spec: str, params: Mapping[str, str], nranks: int, nservers: int | No
     return {key: values[key] for key in free}
 
 
-def _is_file(spec: str) -> bool:
-    return spec.endswith(".toml") or "/" in spec or Path(spec).is_file()
-
-
 def _advice(spec: str, params: Mapping[str, str]) -> str:
-    if _is_file(spec):
+    if names_file(spec):
         return "name the cluster that was measured"
     return f"leave {' and '.join(params)} out, or give those of the measured cluster" if params else "name the machine that was measured"

@@ -12,13 +12,16 @@ from algorithms.collectives import collective
 from algorithms.launch import Launch
 from algorithms.registry import Algorithm, find
 from sim.simulate import make_launch
-from topologies import load, read_cluster
+from topologies import get, make, names, read_cluster
 from topologies.errors import RingscopeError, ScheduleError
 from topologies.graph import Topology
 
 MAX_SENDS = 4_000_000
 """A run with more is refused: the event engine needs about 1 kB and 15 microseconds a send, so this is 4 GB and a minute."""
 BYTES_PER_SEND = 1000
+MAX_GPUS = 8192
+"""Of a topology that is run: finding the routes through one switch takes minutes beyond, and 100 kB a GPU."""
+BYTES_PER_GPU = 100_000
 PROBES = (64, 128)
 """Numbers of ranks from which larger schedules are extrapolated; every algorithm's rule admits powers of two."""
 
@@ -73,7 +76,7 @@ def limited_launch(
 ) -> tuple[Topology, Launch]:
     """The topology (see ``machine_of``) and one collective over all its GPUs; too large a schedule is refused before the topology is
     built. Raises RingscopeError."""
-    check_sends(collective_name, algorithm_name, asked_gpus(params), channels=channels, slices=slices, options=options)
+    check_sends(collective_name, algorithm_name, _asked_gpus(params), channels=channels, slices=slices, options=options)
     topology = machine_of(spec, params)
     check_sends(collective_name, algorithm_name, len(topology.gpus), channels=channels, slices=slices, options=options)
     launch = make_launch(
@@ -83,11 +86,32 @@ def limited_launch(
 
 
 def machine_of(spec: str, params: Mapping[str, str]) -> Topology:
-    """A topology by the name of its generator, or from a cluster file: what has a slash or is a folder can only be meant as one."""
-    return read_cluster(spec, params) if os.sep in spec or Path(spec).is_dir() else load(spec, params)
+    """A topology by the name of its generator, or from a cluster file: what has a slash or is a folder can only be meant as one.
+    Raises RingscopeError, above ``MAX_GPUS`` too."""
+    is_file = names_file(spec)
+    if not is_file:
+        get(spec)  # a wrong name is reported before a wrong number
+    _check_gpus(_asked_gpus(params))
+    topology = read_cluster(spec, params) if is_file else make(spec, params)
+    _check_gpus(len(topology.gpus))
+    return topology
 
 
-def asked_gpus(params: Mapping[str, str]) -> int:
+def names_file(spec: str) -> bool:
+    """Whether a topology is meant as a cluster file, not as the name of a generator."""
+    try:
+        return spec.endswith(".toml") or os.sep in spec or (spec not in names() and Path(spec).exists())
+    except (OSError, ValueError):  # longer than the file system allows, or with a null byte
+        return False
+
+
+def _check_gpus(count: int) -> None:
+    if count > MAX_GPUS:
+        memory = _rounded(count * BYTES_PER_GPU / 1e9)
+        raise ScheduleError(f"{count:,} GPUs need about {memory} GB of memory; at most {MAX_GPUS:,} are run")
+
+
+def _asked_gpus(params: Mapping[str, str]) -> int:
     """A first guess at the number of GPUs that parameters of a topology ask for (0: they do not say), to refuse before building:
     the product of what counts servers and GPUs."""
     counts = [params.get(key, "") for key in ("gpus", "nodes", "leaves", "gpus_per_leaf", "gpus-per-leaf")]

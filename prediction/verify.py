@@ -214,7 +214,7 @@ def _integers(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Che
     inputs = _vectors(s, rng.choice(1 << 40, size=s.nranks * elements, replace=False).astype(np.int64))
     before = [vector.copy() for vector in inputs]
     held, _ = run(s, inputs)
-    worst = _largest(_differences(s, held, inputs))
+    worst = _largest(_differences(s, held, before))
     kept = all(np.array_equal(vector, row) for vector, row in zip(inputs, before, strict=True))
     words = "equal to the definition" if worst == 0 and kept else f"wrong by {worst:.0f}" if kept else "the executor changed its inputs"
     return Check("whole numbers", worst == 0 and kept, f"{s.nranks} x {elements} distinct random integers: {words}"), worst
@@ -222,8 +222,8 @@ def _integers(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Che
 
 def _floats(s: Schedule, run: Executor, rng: np.random.Generator) -> tuple[Check, float, float]:
     inputs = _vectors(s, rng.standard_normal(s.nranks * _awkward(s)).astype(np.float32))
-    held, _ = run(s, inputs)
     exact = [vector.astype(np.float64) for vector in inputs]
+    held, _ = run(s, inputs)
     wide = [[None if part is None else part.astype(np.float64) for part in chunks] for chunks in held]
     error = _largest(_differences(s, wide, exact))
     bound = 0.0

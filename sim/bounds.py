@@ -212,8 +212,8 @@ class _Problem:
 
 
 def _together(name: str, cuts: list[_Cut], nbytes: int) -> Claim:
-    rate, what = math.fsum(cut.rate for cut in cuts), "ports" if name == "ranks" else "cuts"
-    return (nbytes / rate, lambda: f"{what} of all {len(cuts)} {name} together ({format_bandwidth(rate)} {cuts[0].way})")
+    rate, what = math.fsum(cut.rate for cut in cuts), "ports of" if name == "ranks" else "cuts around"
+    return (nbytes / rate, lambda: f"{what} all {len(cuts)} {name} together ({format_bandwidth(rate)} {cuts[0].way})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ class _Network:
         enough = min(int(self.units[outgoing].sum()), int(self.units[incoming].sum()))
         room = min(enough, MOST)
         caps = self.units if room == enough else np.ceil(self.units * (room / enough) * UP)
-        return self._cut(self._flow(np.minimum(caps, room), sources, sinks, room + 1)[1])
+        return self._cut(self._flow(np.minimum(caps, room + 1), sources, sinks, room + 1)[1])
 
     def densest_cut(self, sinks: Sequence[int]) -> _Cut:
         """The cut with most ranks inside per capacity of those that leave a rank of ``sinks`` outside, by Dinkelbach's method: it

@@ -6,13 +6,15 @@ A new topology is one new file in this package. The unit of a parameter is its a
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
+import math
 import pkgutil
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
 
 import topologies
 from topologies.errors import TopologyError, nearest, quoted
@@ -71,15 +73,35 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def topology(function: Generator) -> Generator:
-    """Register a generator under its name in kebab-case (``fat_tree`` -> ``fat-tree``); the function itself stays as it is."""
+    """Register a generator under its name in kebab-case (``fat_tree`` -> ``fat-tree``).
+
+    Called directly it behaves as it is written, but that counts and dimensions below 1 and ratios not above 0 are a TopologyError.
+    """
     name = function.__name__.replace("_", "-")
     if name in _ENTRIES:
         raise TopologyError(f'topology "{name}" is registered twice; give one of the functions another name')
     hints = get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
-    parameters = tuple(Parameter(p.name, _unit(hints[p.name]), p.default) for p in signature.parameters.values())
-    _ENTRIES[name] = Entry(name, function, (inspect.getdoc(function) or "").partition("\n")[0], parameters)
-    return function
+    known = {p.name: Parameter(p.name, _unit(hints[p.name]), p.default) for p in signature.parameters.values()}
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Topology:
+        for key, value in signature.bind(*args, **kwargs).arguments.items():
+            if value is not None:
+                _check_positive(known[key], value, f"{name}.{key}")
+        return function(*args, **kwargs)
+
+    _ENTRIES[name] = Entry(name, checked, (inspect.getdoc(function) or "").partition("\n")[0], tuple(known.values()))
+    return cast("Generator", checked)
+
+
+def _check_positive(parameter: Parameter, value: Any, where: str) -> None:
+    if parameter.unit == "count" and not value >= 1:
+        parse_count(value, where)
+    elif parameter.unit == "dims":
+        _read_dims(value, where)
+    elif parameter.unit == "ratio" and not 0 < value < math.inf:
+        raise TopologyError(f'{where}: {quoted(value)} is not a ratio; write a positive number as "2" or "1.5"')
 
 
 def _unit(hint: object) -> Unit:

@@ -54,18 +54,19 @@ def _point(size: int, c: Candidate, lang: str) -> Record:
 
 
 def floor_points(bounds: Mapping[int, Bounds], factor: float | None) -> list[Record]:
-    """The lower bound by size, with the corner where bandwidth takes over from latency; ``busbw`` is the most it allows."""
+    """The lower bound by size, smooth between the sizes given; ``busbw`` is the most it allows."""
     sizes = sorted(bounds)
-    corners = []
+    found = [(float(size), bounds[size].lower_bound_s) for size in sizes]
     for low, high in pairwise(sizes):
-        a, b = bounds[low], bounds[high]
-        if a.latency_s > a.bandwidth_s and b.bandwidth_s > b.latency_s:
-            corners.append((high * b.latency_s / b.bandwidth_s, b.latency_s))
-    found = sorted([*((float(size), bounds[size].lower_bound_s) for size in sizes), *corners])
+        above = bounds[high]  # latency does not change with the size, bandwidth is in proportion to it
+        between = [low * 2 ** (k / 2) for k in range(1, math.ceil(2 * math.log2(high / low)))]
+        corner = high * above.latency_s / above.bandwidth_s if above.bandwidth_s else 0.0
+        between += [corner] if low < corner < high else []
+        found += [(size, max(above.latency_s, above.bandwidth_s * size / high)) for size in between]
     return [
         {"size": size, "time_s": floor, "busbw": factor * size / floor if factor and floor else None, "time_text": format_time(floor),
          "busbw_text": format_bandwidth(factor * size / floor) if factor and floor else "", "size_text": format_bytes(round(size))}
-        for size, floor in found if floor > 0
+        for size, floor in sorted(found) if floor > 0
     ]  # fmt: skip
 
 
@@ -192,8 +193,8 @@ def error_chart(compared: Sequence[Comparison], lang: str = "en", dark: bool = F
         for part in compared for row in part.rows
     ]  # fmt: skip
     sizes = [value["size"] for value in values]
-    low, high = min([-0.1, *(v["error"] for v in values)]), max([0.1, *(v["error"] for v in values)])
-    y = alt.Y("error:Q", title=text(lang, "explore.error_axis"), axis=alt.Axis(format="+.0%"), scale=alt.Scale(domain=[1.08 * low, 1.08 * high]))
+    scale = alt.Scale(domain=[1.08 * min([-0.1, *(v["error"] for v in values)]), 1.08 * max([0.1, *(v["error"] for v in values)])])
+    y = alt.Y("error:Q", title=text(lang, "explore.error_axis"), axis=alt.Axis(format="+.0%"), scale=scale)
     halves = [text(lang, f"explore.in_place.{half}") for half in ("false", "true")]
     colours = alt.Scale(domain=halves, range=[line_colour(["a", "b"], "a", dark), line_colour(["a", "b"], "b", dark)])
     legend = alt.Legend(title=None, orient="bottom", labelLimit=0)

@@ -7,6 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
@@ -29,11 +30,12 @@ FILES = (
     "C:/Windows/Fonts/malgun.ttf", "/System/Library/Fonts/AppleSDGothicNeo.ttc",
 )  # fmt: skip
 """Where fonts are that matplotlib's own list, made once, may not have."""
-STYLE = {
+STYLE: Any = {
     "svg.hashsalt": "ringscope", "font.size": 11, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
     "grid.color": "#e3e7ec", "axes.axisbelow": True, "axes.unicode_minus": False,
 }  # fmt: skip
 REDUCE, COPY = "#0072B2", "#E69F00"
+CELL: Any = {"ha": "center", "va": "center", "fontsize": 9.5, "family": "DejaVu Sans"}  # its arrows are larger than Nanum's
 MOST_LINES = 400
 """Sends whose way from rank to rank is drawn; beyond, a space-time figure shows only when ranks send."""
 
@@ -77,7 +79,7 @@ def save(figure: Figure, path: str | Path) -> None:
         figure.savefig(path, metadata=dated.get(Path(path).suffix, {}), dpi=160)
 
 
-def _style(figure: Figure) -> dict[str, object]:
+def _style(figure: Figure) -> Any:
     family = figure.family if isinstance(figure, Picture) else ("DejaVu Sans",)
     return {**STYLE, "font.family": list(family)}
 
@@ -85,7 +87,8 @@ def _style(figure: Figure) -> dict[str, object]:
 def new(width: float, height: float, lang: str, draw: Callable[[Axes, str], None]) -> Picture:
     """A figure [inches] with one set of axes that ``draw`` fills, in the language that can be drawn."""
     lang, family = language(lang)
-    with matplotlib.rc_context({**STYLE, "font.family": list(family)}):
+    style: Any = {**STYLE, "font.family": list(family)}
+    with matplotlib.rc_context(style):
         figure = Picture(figsize=(width, height), layout="constrained")
         figure.family = family
         draw(figure.add_subplot(), lang)
@@ -130,8 +133,8 @@ def _curves(ax: Axes, rows: Sequence[Row], value: Callable[..., float | None], l
     for name in names:
         at = [(row.size_bytes, value(c)) for row in rows for c in row.candidates if c.algorithm == name]
         on, off, *more = dash(known, name)
-        pattern: object = "-" if not off else (0, tuple(length / 2 for length in (on, off, *more)))
-        ax.plot(*zip(*at, strict=True), color=line_colour(known, name), linestyle=pattern, label=short(lang, name), linewidth=2)  # type: ignore[arg-type]
+        pattern: Any = "-" if not off else (0, tuple(length / 2 for length in (on, off, *more)))
+        ax.plot(*zip(*at, strict=True), color=line_colour(known, name), linestyle=pattern, label=short(lang, name), linewidth=2)
     ax.set_xscale("log", base=2)
     first, last = rows[0].size_bytes, rows[-1].size_bytes
     ax.set_xlim(first, last)
@@ -158,9 +161,8 @@ def step_table(schedule: Schedule, lang: str = "en", most: int = 16) -> Picture:
     steps, places = min(schedule.steps, most), min(schedule.places, most)
     cells: dict[tuple[int, int], list[str]] = {}
     reduces = np.zeros((steps, places), dtype=bool)
-    for step, src, dst, chunk, count, op in zip(
-        *(column.tolist() for column in (schedule.step, schedule.src, schedule.dst, schedule.chunk, schedule.count, schedule.op)), strict=True
-    ):
+    columns = (schedule.step, schedule.src, schedule.dst, schedule.chunk, schedule.count, schedule.op)
+    for step, src, dst, chunk, count, op in zip(*(column.tolist() for column in columns), strict=True):
         if step < steps and src < places:
             chunks = f"c{chunk}" if count == 1 else f"c{chunk}–{chunk + count - 1}"
             cells.setdefault((step, src), []).append(f"{chunks} → {dst}")
@@ -171,7 +173,7 @@ def step_table(schedule: Schedule, lang: str = "en", most: int = 16) -> Picture:
         for (step, src), said in cells.items():
             fill = "#dcebf7" if reduces[step, src] else "#fcefd2"
             ax.add_patch(matplotlib.patches.Rectangle((src - 0.46, step - 0.4), 0.92, 0.8, color=fill, linewidth=0))
-            ax.text(src, step, "\n".join(said[:2]) + (" …" if len(said) > 2 else ""), ha="center", va="center", fontsize=9.5)
+            ax.text(src, step, "\n".join(said[:2]) + (" …" if len(said) > 2 else ""), **CELL)
         ax.set(xlim=(-0.5, places - 0.5), ylim=(steps - 0.5, -0.5))
         ax.set_xticks(range(places), [f"GPU {p}" if p < schedule.nranks else text(lang, "explore.figure.switch") for p in range(places)])
         ax.set_yticks(range(steps), [str(step + 1) for step in range(steps)])
@@ -185,9 +187,10 @@ def step_table(schedule: Schedule, lang: str = "en", most: int = 16) -> Picture:
 
 
 def _ops(lang: str, faces: tuple[str, str] = ("#dcebf7", "#fcefd2")) -> list[matplotlib.patches.Patch]:
+    hatch = "///" if faces[1] == COPY else ""
     return [
         matplotlib.patches.Patch(facecolor=faces[0], edgecolor="#3c4854", label=text(lang, "explore.figure.reduce")),
-        matplotlib.patches.Patch(facecolor=faces[1], edgecolor="#3c4854", hatch="///" if faces[1] == COPY else "", label=text(lang, "explore.figure.copy")),
+        matplotlib.patches.Patch(facecolor=faces[1], edgecolor="#3c4854", hatch=hatch, label=text(lang, "explore.figure.copy")),
     ]
 
 

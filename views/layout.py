@@ -85,7 +85,7 @@ def picture(s: Schedule) -> Picture:
     at = _around(around, 48, 48, 460, 0.7) if matrix else _around(around, card.width * card.scale, card.height * card.scale, WIDTH, 0.5)
     for i, place in enumerate(middle):
         at[place] = ((i + 1) / (len(middle) + 1), 0.5)
-    edges = tuple(whole.edges) if whole.number_of_edges() <= s.places else ()
+    edges = tuple(whole.edges) if star or neighbours_only(s) else ()
     return Picture("hub" if star else "path" if path else "circle", matrix, card, (Panel(everything, at, edges),))
 
 

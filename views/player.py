@@ -45,8 +45,9 @@ def payload(schedule: Schedule, trace: Trace, lang: str, *, launch: int = 0, not
     shown = picture(s)
     names = {"collective": label(lang, "collective", s.collective.name), "algorithm": label(lang, "algorithm", s.name)}
     values = {"root": s.root, "sum": s.nranks * (s.nranks + 1) // 2}
+    steps = _steps(s, trace, lang, launch, shown)
     return {
-        "id": f"{s.collective.name} {s.name} {s.nranks} {s.nchunks} {note}",
+        "id": f"{s.collective.name} {s.name} {s.nranks} {s.nchunks} {steps[-1]['end'] if steps else 0}",  # the same in every language
         "name": f"{s.collective.name}-{s.name}-{s.nranks}",
         "lang": lang,
         "text": templates(lang, "player."),
@@ -61,7 +62,7 @@ def payload(schedule: Schedule, trace: Trace, lang: str, *, launch: int = 0, not
         "holds": _flags(s, s.collective.initial(s.nranks, len(s.weights), s.root)),
         "wants": _flags(s, _wanted(s)),
         "picture": _picture(shown),
-        "steps": _steps(s, trace, lang, launch, shown),
+        "steps": steps,
     }
 
 

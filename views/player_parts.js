@@ -115,7 +115,7 @@ function drawArrows(it, list, before) {
     const first = d.chunks > 1 && d.picture.kind !== "tree" ? chunkName(d, a.lines[0].chunk, a.lines[0].count) : cell ? String(cell.v) : "";
     const words = (a.op && !d.picture.matrix ? "+" : "") + first + (a.lines.length > 1 ? ` +${a.lines.length - 1}` : "");
     const node = chip(it.moving, look, 0, 0, a.op, words);
-    const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 220 ? 0.2 : 0.47;
+    const rest = d.picture.kind === "hub" ? (a.op === ADD ? 0.38 : 0.62) : way.long > 220 ? 0.2 : way.aside ? 0.33 : 0.47;
     return { ...a, way, rest, node, beside: beside(it, way, panel, a, words), crowded: (d.picture.kind === "tree" && way.long < 30) || (d.picture.matrix && way.long > 120) };
   });
 }

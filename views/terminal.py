@@ -24,8 +24,8 @@ BUSIEST = 5
 TERMS = {"bandwidth_s": "bandwidth", "latency_s": "latency", "overhead_s": "overhead", "reduce_s": "reducing", "wait_s": "waiting"}
 
 
-def page(parts: Sequence[Part], width: int | None = None, color: bool = False) -> str:
-    """Parts one below the other; a table with a column that may lose its end is cut to ``width``. Lines have no trailing blanks."""
+def page(parts: Sequence[Part], color: bool = False) -> str:
+    """Parts one below the other; nothing is cut, and lines have no trailing blanks."""
     lines: list[str] = []
     for part in parts:
         if isinstance(part, str):
@@ -33,32 +33,32 @@ def page(parts: Sequence[Part], width: int | None = None, color: bool = False) -
             continue
         out = io.StringIO()
         palette: Literal["standard"] | None = "standard" if color else None
-        cut = width if any(column.overflow == "ellipsis" for column in part.columns) else None
-        Console(file=out, width=cut or 10_000, force_terminal=color, color_system=palette, highlight=False).print(part)
+        Console(file=out, width=10_000, force_terminal=color, color_system=palette, highlight=False).print(part)
         lines += [line.rstrip() for line in out.getvalue().rstrip("\n").split("\n")]
     return "\n".join(lines)
 
 
-def table(*columns: str, gap: int = 2, cut: str = "") -> Table:
-    """No lines, ``gap`` blanks between columns; a column whose name starts with ``>`` is right-aligned; ``cut`` may lose its end."""
+def table(*columns: str, gap: int = 2) -> Table:
+    """No lines, ``gap`` blanks between columns; a column whose name starts with ``>`` is right-aligned."""
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(c.strip(">") for c in columns), header_style="")
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
-        made.add_column(Text(column.lstrip(">")), justify=justify, no_wrap=True, overflow="ellipsis" if column == cut else "fold")
+        made.add_column(Text(column.lstrip(">")), justify=justify, no_wrap=True)
     return made
 
 
 def topology_lines(entries: Sequence[Entry]) -> list[Part]:
-    """One line each."""
-    made = table("topology", "parameters", "what it is", cut="what it is")
+    """One line each: the name, then the parameters with their defaults, then what it is."""
+    made = table("topology", "parameters: what it is")
     for entry in entries:
-        made.add_row(entry.name, " ".join(f"{p.name}={p.text}" if p.text else p.name for p in entry.parameters), entry.summary)
+        parameters = " ".join(f"{p.name}={p.text}" if p.text else p.name for p in entry.parameters)
+        made.add_row(entry.name, f"{parameters}: {entry.summary.replace('``', '')}")
     return [made]
 
 
 def algorithm_lines(algorithms: Sequence[Algorithm]) -> list[Part]:
     """One line each."""
-    made = table("collective", "algorithm", "options", "how it works", cut="how it works")
+    made = table("collective", "algorithm", "options", "how it works")
     for a in algorithms:
         options = " ".join(o.name if o.default is None else f"{o.name}={o.default}" for o in a.options)
         made.add_row(a.collective.name, a.name, options, a.summary)
@@ -143,8 +143,11 @@ def _links(result: Result) -> Table:
 
 
 def prediction_lines(p: Prediction) -> list[Part]:
-    """Crossovers, then a row a size and a column an algorithm; ``*`` marks the best of a row."""
-    lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {_best_words(p)}", ""]
+    """What is best from which size on, then a row a size and a column an algorithm; ``*`` marks the best of a row."""
+    first = min(p.rows, key=lambda row: row.size_bytes).best.algorithm
+    always = "" if p.crossovers else " at every size"
+    lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {first} is best{always}"]
+    lines += [f"from about {_about(c.size_bytes)} on {c.to} is best" for c in p.crossovers] + [""]
     names = sorted({c.algorithm for row in p.rows for c in row.candidates})
     made = table(">size", *(">" + name.replace("-", "\n") for name in names), ">best\nbusbw", gap=1)
     for row in p.rows:
@@ -161,13 +164,6 @@ def prediction_lines(p: Prediction) -> list[Part]:
 
 def _cell(candidate: Candidate, best: Candidate) -> str:
     return f"{format_time(float(f'{candidate.time_s:.2e}'))}{'*' if candidate is best else ' '}"  # three digits
-
-
-def _best_words(p: Prediction) -> str:
-    first = min(p.rows, key=lambda row: row.size_bytes).best.algorithm
-    if not p.crossovers:
-        return f"{first} is best at every size"
-    return f"{first} is best, " + ", ".join(f"from about {_about(c.size_bytes)} on {c.to}" for c in p.crossovers)
 
 
 def _about(nbytes: int) -> str:

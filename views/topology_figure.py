@@ -39,7 +39,7 @@ def topology_load(result: Result, lang: str = "en") -> Picture:
         if busy.first in plan.lines:
             x, y = plan.lines[busy.first].at(0.42)
             ax.plot([x], [y], marker="o", markersize=11, color=LIGHT.mark, zorder=5)
-            ax.text(x, y, "!", color="white", weight="bold", ha="center", va="center", fontsize=9, zorder=6)
+            ax.text(x, y, "!", color="white", weight="bold", ha="center", va="center", fontsize=9, family="DejaVu Sans", zorder=6)
         ax.set_title(busiest(result.topology, busy, lang), fontsize=10, loc="left")
         scale = ScalarMappable(Normalize(0, 100), LinearSegmentedColormap.from_list("busy", LIGHT.scale))
         bar = ax.figure.colorbar(scale, ax=ax, orientation="horizontal", fraction=0.035, pad=0.02, shrink=0.4)
@@ -52,18 +52,21 @@ def topology_load(result: Result, lang: str = "en") -> Picture:
 def _rounded(x: float, y: float, w: float, h: float, radius: float, fill: str) -> FancyBboxPatch:
     radius = min(radius, w / 4, h / 4)
     style = f"round,pad=0,rounding_size={radius:.2f}"
-    return FancyBboxPatch((x, y), w, h, boxstyle=style, facecolor=fill, edgecolor=LIGHT.frame, linewidth=0.8, zorder=3 if fill != "none" else 1)
+    order = 1 if fill == "none" else 3
+    return FancyBboxPatch((x, y), w, h, boxstyle=style, facecolor=fill, edgecolor=LIGHT.frame, linewidth=0.8, zorder=order)
 
 
 def _lines(ax: Axes, plan: Arrangement, busy: Busy) -> None:
     most = max(busy.share.values(), default=0.0) or 1.0
+    thin = 1.0 if len(plan.lines) > 160 else 2.0
     for pair, line in sorted(plan.lines.items(), key=lambda item: busy.share.get(item[0], 0.0)):
         share = busy.share.get(pair, 0.0)
-        ink, width = (colour(share, LIGHT.scale), 1.0 + 2.0 * share / most) if pair in busy.loads else (LIGHT.idle, 0.7)
+        ink, width = (colour(share, LIGHT.scale), thin * (0.5 + share / most)) if pair in busy.loads else (LIGHT.idle, 0.6)
         ax.add_patch(PathPatch(_curve(line), facecolor="none", edgecolor=ink, linewidth=width, capstyle="butt", zorder=2))
         if pair in busy.loads and line.length > 34 and len(plan.lines) <= 160:
             (x, y), (dx, dy) = line.at(0.55), line.heading(0.55)
-            ax.annotate("", (x + 9 * dx, y + 9 * dy), (x, y), arrowprops={"arrowstyle": "-|>", "color": ink, "linewidth": 0, "mutation_scale": 9})
+            look = {"arrowstyle": "-|>", "color": ink, "linewidth": 0, "mutation_scale": 9}
+            ax.annotate("", (x + 9 * dx, y + 9 * dy), (x, y), arrowprops=look)
 
 
 def _curve(line: Line) -> Curve:

@@ -77,8 +77,8 @@ def _cycle(topology: Topology) -> list[str] | None:
 def _circle(topology: Topology, order: Sequence[str], hub: str = "") -> Arrangement:
     n = len(order)
     radius = 250.0 if n <= 32 else 300.0
-    room = 2 * math.pi * radius / n
-    width, height = min(88.0, 0.86 * room), min(38.0, max(3.0, 0.8 * room))
+    room = 2 * radius * math.sin(math.pi / n)
+    width, height = min(88.0, 0.8 * room), min(38.0, 0.59 * room)  # 0.8 and 0.6 as cosine and sine: neighbours never overlap
     middle_y = MARGIN + radius + height / 2
     boxes = {}
     for i, gpu in enumerate(order):

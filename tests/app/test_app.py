@@ -46,7 +46,7 @@ def test_default_is_the_eight_gpu_ring() -> None:
 
 
 @pytest.mark.parametrize(("collective", "algorithm"), CASES)
-@pytest.mark.parametrize("gpus", ["2", "3", "8", "16"])
+@pytest.mark.parametrize("gpus", ["3", "16"])
 def test_every_algorithm_is_shown(collective: str, algorithm: str, gpus: str) -> None:
     at = teach(collective=collective, algorithm=algorithm, gpus=gpus)
     assert not at.exception
@@ -79,7 +79,7 @@ def test_defaults_stay_out_of_the_link() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [("gpus", "abc"), ("gpus", "999"), ("gpus", "-1"), ("gpus", "1"), ("gpus", "８"), ("algorithm", "evil"), ("collective", "nope"),
-     ("size", "9" * 500), ("size", "-1"), ("bandwidth", "fast"), ("latency", "1"), ("step", "x"), ("step", "99999999999999999999"), ("lang", "xx")],
+     ("size", "9" * 500), ("size", "-1"), ("bandwidth", "fast"), ("latency", "1"), ("step", "x"), ("step", "9" * 20), ("lang", "xx")],
 )  # fmt: skip
 def test_bad_link_values_are_named_and_ignored(key: str, value: str) -> None:
     at = teach(**{key: value})
@@ -92,7 +92,7 @@ def test_bad_link_values_are_named_and_ignored(key: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "value", "message"),
-    [("size", "64", ""), ("size", "64Mb", "Message size:"), ("size", "3B", "Message size:"), ("bandwidth", "0GB/s", "Bandwidth:"),
+    [("size", "64", ""), ("size", "64Mb", "Message size:"), ("size", "3B", ""), ("bandwidth", "0GB/s", "Bandwidth:"),
      ("latency", "7", "Latency:")],
 )  # fmt: skip
 def test_errors_say_which_input(key: str, value: str, message: str) -> None:

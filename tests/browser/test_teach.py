@@ -64,6 +64,18 @@ def test_fourteen_steps_sum_every_cell_and_home_returns(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize(
+    ("algorithm", "gpus", "count"),
+    [("recursive-doubling", 6, 6), ("halving-doubling", 8, 64), ("double-binary-tree", 7, 14), ("sharp", 5, 6),
+     ("bidirectional-ring", 3, 18)],
+)  # fmt: skip
+def test_browser_computes_the_sum_for_exchanges_trees_and_switches(visit: Visit, algorithm: str, gpus: int, count: int) -> None:
+    page = open_teach(visit, f"/?algorithm={algorithm}&gpus={gpus}")
+    page.keyboard.press("End")
+    title(page, re.compile("^Step"))
+    assert cells(page)[:count] == [str(gpus * (gpus + 1) // 2)] * count
+
+
+@pytest.mark.parametrize(
     ("key", "shown"),
     [("PageDown", "Step 4/14"), ("PageUp", "Step 2/14"), ("ArrowLeft", "Step 2/14"), ("End", "Step 14/14"), ("Home", "all-reduce")],
 )
@@ -136,10 +148,28 @@ def test_a_new_scenario_starts_at_its_first_step(visit: Visit) -> None:
     assert "step" not in page.url
 
 
+def test_inputs_and_language_survive_a_visit_to_the_other_page(visit: Visit) -> None:
+    page = open_teach(visit, "/?gpus=5&lang=ko")
+    for link, path in ((1, "explore"), (0, "")):
+        page.get_by_test_id("stTopNavLink").nth(link).click()
+        expect(page).to_have_url(re.compile(rf"//[^/]+/{path}\?.*lang=ko"))
+    title(page, "올리듀스(all-reduce): 링(ring)")
+    expect(page.locator("#player .count")).to_have_text("0/8")
+
+
+def test_the_language_toggle_is_visible_and_changes_everything(visit: Visit) -> None:
+    page = open_teach(visit)
+    page.get_by_text("한국어", exact=True).click()
+    title(page, "올리듀스(all-reduce): 링(ring)")
+    expect(page.get_by_test_id("stTopNavLink").first).to_have_text(re.compile("배우기"))
+    page.get_by_text("EN", exact=True).click()
+    title(page, "all-reduce by ring")
+
+
 @pytest.mark.parametrize(
     "bad",
-    ["gpus=abc", "gpus=999", "gpus=-1", "algorithm=evil", "collective=<b>x</b>", "size=" + "9" * 300, "bandwidth=-1", "latency=soon", "step=-4",
-     "lang=xx"],
+    ["gpus=abc", "gpus=999", "gpus=-1", "algorithm=evil", "collective=<b>x</b>", "size=" + "9" * 300, "bandwidth=-1", "latency=soon",
+     "step=-4", "lang=xx"],
 )  # fmt: skip
 def test_bad_values_are_ignored_with_one_sentence(visit: Visit, bad: str) -> None:
     page = open_teach(visit, f"/?{bad}")

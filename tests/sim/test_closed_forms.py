@@ -66,7 +66,7 @@ def test_simulated_is_closed_form(name: tuple[str, str], model: tuple[float, flo
                         continue
                     agree(form, name, n, elements, model, slices, **options)
                     compared += 1
-    assert compared >= 4
+    assert compared >= 3
 
 
 @pytest.mark.parametrize("n", [32, 64])
@@ -163,7 +163,7 @@ def test_the_formula_shown_is_the_time_told(name: tuple[str, str]) -> None:
 def test_half_the_bandwidth_of_one_link_slows_the_simulation_and_not_the_form(name: tuple[str, str]) -> None:
     form, n = FORMS[name], 8
     even = make(form.topology, {"gpus": n, "bandwidth": B, "latency": 1e-6})
-    slow = _with_slow_link(even, "gpu0" if name[0] != "reduce" else "gpu1")
+    slow = _with_slow_link(even, "gpu4" if name[0] == "reduce" else "gpu0")
     schedule = find(collective(name[0]), name[1]).build(n)
     whole, halved = (simulate(t, [Launch(schedule, 4 * 64 * 48, Placement.of(t, schedule))]).time for t in (even, slow))
     told = form.time(n, elements=64 * 48, itemsize=4, bandwidth=B, latency=1e-6)

@@ -92,7 +92,8 @@ def test_cards_do_not_overlap(algorithm: Algorithm, n: int) -> None:
     [
         ("all-reduce", "ring", 8, "circle"), ("all-reduce", "ring", 2, "path"), ("all-reduce", "sharp", 8, "hub"),
         ("all-reduce", "parameter-server", 8, "hub"), ("all-reduce", "double-binary-tree", 8, "tree"),
-        ("broadcast", "binomial-tree", 16, "tree"), ("broadcast", "chain", 8, "path"), ("all-reduce", "recursive-doubling", 8, "circle"), ("all-reduce", "binomial-tree", 4, "tree"),
+        ("broadcast", "binomial-tree", 16, "tree"), ("broadcast", "chain", 8, "path"),
+        ("all-reduce", "recursive-doubling", 8, "circle"), ("all-reduce", "binomial-tree", 4, "tree"),
     ],
 )  # fmt: skip
 def test_kind_of_picture_follows_the_sends(collective_name: str, name: str, n: int, kind: str) -> None:
@@ -166,6 +167,13 @@ def test_trace_rows_may_come_in_any_order_and_with_other_launches() -> None:
     both.launch[: len(s)] = 1
     assert payload(s, both, "en") == payload(s, trace, "en")
     assert payload(s, both, "en", launch=1)["steps"] == payload(s, trace, "en")["steps"]
+
+
+def test_identity_is_the_same_in_every_language_and_differs_by_time() -> None:
+    s = built("all-reduce", "ring", 4)
+    trace = lockstep(s)
+    slower = replace(trace, end=trace.end + 1e-6)
+    assert payload(s, trace, "en", note="a")["id"] == payload(s, trace, "ko", note="b")["id"] != payload(s, slower, "en")["id"]
 
 
 def test_a_trace_of_something_else_is_refused() -> None:
