@@ -42,6 +42,15 @@ class Router:
         self._out: list[dict[int, int]] = [{} for _ in self._names]
         for link in topology.links:
             self._out[self._index[link.src]][self._index[link.dst]] = int(min(_SCALE / link.bandwidth, 1e300))
+        # A node on one cable leads nowhere else: searches stop before it, or a star of n GPUs would cost n^2.
+        ways_in = [0] * len(self._names)
+        for out in self._out:
+            for other in out:
+                ways_in[other] += 1
+        self._stub = [-1] * len(self._names)
+        for node, out in enumerate(self._out):
+            if len(out) == 1 == ways_in[node] and node in self._out[only := next(iter(out))]:
+                self._stub[node] = only
         self._searches: dict[int, _Search] = {}
 
     def route(self, src: str, dst: str) -> tuple[Link, ...]:
@@ -53,13 +62,15 @@ class Router:
         return tuple(self.topology.link(a, b) for a, b in pairwise(path))
 
     def _walk_back(self, src: int, dst: int) -> list[int]:
+        path = [dst]
+        if self._stub[dst] >= 0 and dst != src:
+            path.append(dst := self._stub[dst])
         search = self._search(src)
         while dst not in search.hops:
             if not search.frontier:
                 names = self._names
                 raise TopologyError(f"{self.topology.name}: no way from {names[src]} to {names[dst]}; add a link or a switch between them")
             self._advance(src, search)
-        path = [dst]
         while path[-1] != src:
             node = path[-1]
             ways = search.parents[node]
@@ -86,6 +97,8 @@ class Router:
             passed, cost = best[node]
             passed += self._is_gpu[node] and node != src
             for other, price in self._out[node].items():
+                if self._stub[other] >= 0:
+                    continue
                 key = (passed, cost + price)
                 if other not in hops:
                     hops[other] = hops[node] + 1
