@@ -30,7 +30,7 @@ Channels = Annotated[str, typer.Option(help="copies of the algorithm, each on it
 Slices = Annotated[str, typer.Option(help="slices that follow one another through the algorithm")]
 Dtype = Annotated[str, typer.Option(help="float32, float16, int8, ...")]
 Knobs = Annotated[list[str] | None, typer.Option("--model", help="overhead=1us, reduce-rate=200GB/s, sharing=fifo, barrier=true, ...")]
-Faults = Annotated[list[str] | None, typer.Option("--fault", help="not available yet")]
+Faults = Annotated[list[str] | None, typer.Option("--fault", help="slow-gpu:3:x1.6, dead-link:gpu0-gpu1, lanes:gpu0-nvswitch:2, ...")]
 Seed = Annotated[str, typer.Option(help="of everything random; printed with the result")]
 Engine = Annotated[str, typer.Option(help="event")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON only")]
@@ -73,11 +73,11 @@ def simulate(
     from views import arguments, records, terminal
     from views.bar import bar
 
-    arguments.no_faults(fault)
     knobs, lot = arguments.model(model), arguments.whole(seed, "--seed", 0)
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
-        topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, **given
+        topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
+        seed=lot, **given
     )
     with bar("messages") as progress:
         told = explain(machine, launch, knobs, engine, progress, **given)
@@ -98,11 +98,11 @@ def show(
     from views import arguments, records, terminal_rows
     from views.bar import bar
 
-    arguments.no_faults(fault)
     knobs, lot = arguments.model(model), arguments.whole(seed, "--seed", 0)
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
-        topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, **given
+        topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
+        seed=lot, **given
     )
     steps = launch.schedule.steps if launch.schedule else 0
     wanted = range(steps) if step is None else [arguments.whole(step, "--step", 0, steps - 1)]
@@ -127,11 +127,10 @@ def predict(
     from views import arguments, records, terminal
     from views.bar import bar
 
-    arguments.no_faults(fault)
     if as_json and as_csv:
         raise _wrong("--json and --csv: write one of them")
     wanted, knobs, lot = parse_sizes(sizes, "--sizes"), arguments.model(model), arguments.whole(seed, "--seed", 0)
-    machine = machine_of(topology, arguments.parameters(nodes, param))
+    machine = machine_of(topology, arguments.parameters(nodes, param), fault or (), lot)
     with bar("runs") as progress:
         found = run(machine, collective, wanted, model=knobs, dtype=dtype, algorithms=algorithm, engine=engine, progress=progress)
     if as_csv:
@@ -153,11 +152,12 @@ def compare(
     from views import arguments, records, terminal_rows
     from views.bar import bar
 
-    arguments.no_faults(fault)
     params, knobs, lot = arguments.parameters(nodes, param), arguments.model(model), arguments.whole(seed, "--seed", 0)
     tables = read_log(log)
     with bar("rows") as progress:
-        report = run(tables, topology, params, algorithm=algorithm, model=knobs, engine=engine, progress=progress)
+        report = run(
+            tables, topology, params, algorithm=algorithm, model=knobs, engine=engine, progress=progress, faults=fault or (), seed=lot
+        )
     _say(records.dumps(records.comparison_record(report, lot)) if as_json else terminal_rows.comparison_lines(report))
 
 
@@ -193,7 +193,8 @@ def verify(
 @app.command()
 def bounds(
     topology: Machine, collective: What, size: Size, nodes: Nodes = None, param: Params = None, dtype: Dtype = "float32",
-    root: Annotated[str, typer.Option(help="of a rooted collective")] = "0", as_json: AsJson = False,
+    root: Annotated[str, typer.Option(help="of a rooted collective")] = "0", fault: Faults = None, seed: Seed = "0",
+    as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """What no algorithm can beat: latency, and the bandwidth of ports and cuts."""
     from algorithms.collectives import collective as named
@@ -203,7 +204,7 @@ def bounds(
     from views import arguments, records, terminal
 
     what, nbytes = named(collective), parse_bytes(size, "--size")
-    machine = machine_of(topology, arguments.parameters(nodes, param))
+    machine = machine_of(topology, arguments.parameters(nodes, param), fault or (), arguments.whole(seed, "--seed", 0))
     sender = arguments.whole(root, "--root", 0, len(machine.gpus) - 1)
     plain, in_network = both_bounds(machine, what, nbytes, root=sender, dtype=dtype)
     facts = machine.name, len(machine.gpus), what.name, nbytes, plain, in_network

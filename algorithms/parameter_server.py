@@ -34,3 +34,13 @@ def sharded_parameter_server(n: int, servers: int = 0) -> Iterator[Send]:
     server = np.arange(servers)
     for turn in range(1, n):
         yield copy(servers - 1 + turn, server, (server + turn) % n, chunk=server)
+
+
+@algorithm(ALL_REDUCE)
+def data_parallel(n: int, root: int = 0) -> Iterator[Send]:
+    """nn.DataParallel: one GPU gathers n-1 gradients at once, then copies to all at once; 2(n-1)M through its port, the others idle.
+
+    It also holds all that it gathers: n-1 times the data more than any other GPU (PyTorch advises DistributedDataParallel)."""
+    worker = np.delete(np.arange(n), root)
+    yield reduce(0, worker, root, chunk=0)
+    yield copy(1, root, worker, chunk=0, channel=np.arange(n - 1))

@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import algorithms
 from algorithms.collectives import Collective
@@ -18,12 +18,21 @@ from topologies.errors import ScheduleError, nearest
 Groups = tuple[tuple[int, ...], ...]
 """A partition of ranks, such as those of each server or under each leaf switch."""
 
+ByServer = Annotated[Groups | None, "servers"]
+"""Groups that are the topology's servers unless told; None where it names none."""
+
+
+class Dims(tuple[int, ...]):
+    """Sizes of a grid, written 4x4."""
+
+
 Built = Schedule | Iterable[Send]
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An argument of an algorithm beyond the number of ranks."""
+    """An argument of an algorithm beyond the number of ranks: a whole number (``int``), ``Dims`` or groups (``tuple``, whose
+    ``default`` may be the name of a partition that the topology has)."""
 
     name: str
     type: type
@@ -76,7 +85,7 @@ class Algorithm:
         for name in ("root",):
             if name in given and not 0 <= given[name] < nranks:
                 raise ScheduleError(f"{self.name}: {name} {given[name]} is not a rank; ranks are 0..{nranks - 1}")
-        return {o.name: o.default for o in self.options} | given
+        return given
 
 
 def _value(algorithm: str, option: Option, value: Any) -> Any:
@@ -88,12 +97,23 @@ def _value(algorithm: str, option: Option, value: Any) -> Any:
         if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdigit() and len(value) < 12:
             return int(value)
         raise ScheduleError(f'{where}: "{value}" is not a whole number; write {option.name}=1')
+    if option.type is Dims:
+        sizes = value.split("x") if isinstance(value, str) else value
+        if isinstance(sizes, list | tuple) and all(str(size).isascii() and str(size).isdigit() and 0 < int(size) < 10**9 for size in sizes):
+            return Dims(int(size) for size in sizes)
+        raise ScheduleError(f'{where}: "{value}" is not a list of sizes; write {option.name}=4x4')
     if isinstance(value, str):
         try:
             return tuple(tuple(int(rank) for rank in group.split(",")) for group in value.split("/"))
         except ValueError:
             raise ScheduleError(f'{where}: "{value}" is not a list of groups; write ranks as {option.name}=0,1,2,3/4,5,6,7') from None
     return tuple(tuple(group) for group in value) if value is not None else None
+
+
+def _option(parameter: inspect.Parameter, hint: Any) -> Option:
+    kind = next((known for known in (int, Dims) if hint is known or known in get_args(hint)), tuple)
+    named = getattr(hint, "__metadata__", ())
+    return Option(parameter.name, kind, named[0] if named else parameter.default)
 
 
 _REGISTRY: dict[tuple[str, str], Algorithm] = {}
@@ -120,9 +140,9 @@ def algorithm(
 
     def register(make: F) -> F:
         known = name or make.__name__.replace("_", "-")
-        hints = get_type_hints(make)
+        hints = get_type_hints(make, include_extras=True)
         parameters = list(inspect.signature(make).parameters.values())[1:]
-        options = tuple(Option(p.name, int if hints[p.name] is int else tuple, p.default) for p in parameters)
+        options = tuple(_option(p, hints[p.name]) for p in parameters)
         summary = (make.__doc__ or "").strip().splitlines()[0]
         _REGISTRY[collective.name, known] = Algorithm(known, collective, summary, options, pipelined, rule, make)
         return make

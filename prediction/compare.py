@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import fsum
@@ -12,15 +13,16 @@ from prediction.fit import Fitted, fitted
 from prediction.predict import SLICE_BYTES, Candidate, Runner, slices_for
 from prediction.tables import ITEMSIZE, Table
 from sim.model import Model
+from sim.simulate import simulate
 from topologies.errors import MeasurementError, RingscopeError, ScheduleError
-from topologies.graph import Topology
 from topologies.units import format_bytes
 
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all); an exception raised in it cancels."""
 
-PREFERRED = ("ring", "chain")
-"""What NCCL runs where nothing better is known: a ring; its ring broadcast and ring reduce are pipelined chains."""
+PREFERRED = ("ring", "chain", "direct", "flat")
+"""What NCCL runs where nothing better is known: a ring; its ring broadcast and ring reduce are pipelined chains; the rest is
+sends and receives at once."""
 _DTYPE = {1: "int8", 2: "float16", 4: "float32", 8: "float64"}
 
 
@@ -91,8 +93,10 @@ def compare(
     model: Model | None = None,
     engine: str = "event",
     progress: Progress | None = None,
+    faults: Sequence[str] = (),
+    seed: int = 0,
 ) -> Report:
-    """Predict every row of ``tables`` (one log) on the topology ``spec`` with ``params`` (see ``prediction.fit``).
+    """Predict every row of ``tables`` (one log) on the topology ``spec`` with ``params`` and ``faults`` (see ``prediction.fit``).
 
     The size column of nccl-tests is the full vector, which is what the simulator takes. A table whose collective is not known,
     has no algorithm, or does not fit the machine is skipped with its reason. Raises RingscopeError when none is left."""
@@ -109,14 +113,14 @@ def compare(
             nranks = _nranks(first)
             key = nranks, first.nservers
             if key not in machines:
-                machines[key] = fitted(spec, params or {}, *key)
+                machines[key] = fitted(spec, params or {}, *key, faults=faults, seed=seed)
             runner = Runner(machines[key].topology, chosen.collective, _DTYPE[ITEMSIZE[first.dtype]], model or Model(), engine)
             rows = _rows(run, chosen, runner, _counted(progress, done, total))
         except RingscopeError as error:
             skipped.append(f"{_where(run)}: {error}")
             errors.append(error)
         else:
-            notes = tuple(note for note in (machines[key].note, _pipeline_note(chosen, rows), _nic_note(runner.topology)) if note)
+            notes = tuple(note for note in (machines[key].note, _pipeline_note(chosen, rows), _nic_note(runner, chosen, rows)) if note)
             compared.append(Comparison(
                 chosen.collective.name, chosen.name, nranks, first.dtype, first.gpu, runner.topology.name, notes, rows
             ))  # fmt: skip
@@ -194,13 +198,17 @@ def _pipeline_note(chosen: Algorithm, rows: Sequence[Row]) -> str:
     return f"{chosen.name} in slices of {format_bytes(SLICE_BYTES)}, at most {most}{why}"
 
 
-def _nic_note(topology: Topology) -> str:
-    """Why a prediction over several servers is slow, where it is."""
-    servers = {node.server for node in topology.nodes if node.kind == "gpu"}
-    nics = sum(node.kind == "nic" for node in topology.nodes) // max(1, len(servers))
-    if len(servers) < 2 or nics < 2:
+def _nic_note(runner: Runner, chosen: Algorithm, rows: Sequence[Row]) -> str:
+    """Why a prediction over several servers is slow, where it is: it leaves a server by few of its NICs."""
+    result = simulate(runner.topology, [runner.launch(chosen, rows[0].size_bytes)], runner.model, runner.engine)
+    nics = {node.name: node.server for node in runner.topology.nodes if node.kind == "nic"}
+    loaded = {end for load in result.link_loads() for end in (load.src, load.dst) if end in nics}
+    used, there = (Counter(nics[name] for name in names) for names in (loaded, nics))
+    server, most = min(((s, used[s]) for s in used), key=lambda pair: pair[1] - there[pair[0]], default=(None, 0))
+    if len(used) < 2 or most == there[server]:
         return ""
-    return f"one schedule in the order of ranks leaves a server by one of its {nics} NICs; NCCL drives all of them"
+    rails = any(a.name == "multi-ring" for a in catalogue(chosen.collective))
+    return f"leaves a server by {most} of its {there[server]} NICs; NCCL drives all of them{', as multi-ring does' if rails else ''}"
 
 
 def _mape(rows: Sequence[Row]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from prediction.limits import machine_of, names_file
@@ -18,13 +18,21 @@ class Fitted:
     note: str
 
 
-def fitted(spec: str, params: Mapping[str, str], nranks: int, nservers: int | None = None, who: str = "the log") -> Fitted:
-    """``spec`` and ``params`` as for ``topologies.load``; a generator that takes ``gpus`` (a server) and ``nodes`` gets those the
+def fitted(
+    spec: str,
+    params: Mapping[str, str],
+    nranks: int,
+    nservers: int | None = None,
+    who: str = "the log",
+    faults: Sequence[str] = (),
+    seed: int = 0,
+) -> Fitted:
+    """``spec``, ``params`` and ``faults`` as for ``machine_of``; a generator that takes ``gpus`` (a server) and ``nodes`` gets those the
     user did not give such that there are ``nranks`` GPUs: on ``nservers`` servers, else on as few as hold them.
 
     Raises TopologyError, in one line with both numbers, when the GPUs cannot be as many as the ranks."""
     taken = {} if names_file(spec) else _taken(spec, params, nranks, nservers, who)
-    topology = machine_of(spec, {**params, **taken})
+    topology = machine_of(spec, {**params, **taken}, faults, seed)
     gpus = len(topology.gpus)
     if gpus != nranks:
         raise TopologyError(f"{topology.name} has {gpus} GPUs, but {who} has {nranks} ranks; {_advice(spec, params)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from algorithms.registry import Algorithm, find
 from sim.simulate import make_launch
 from topologies import get, make, names, read_cluster
 from topologies.errors import RingscopeError, ScheduleError
+from topologies.faults import apply_faults
 from topologies.graph import Topology
 
 MAX_SENDS = 4_000_000
@@ -73,11 +74,13 @@ def limited_launch(
     options: Mapping[str, Any] | None = None,
     channels: int = 1,
     slices: int = 1,
+    faults: Sequence[str] = (),
+    seed: int = 0,
 ) -> tuple[Topology, Launch]:
     """The topology (see ``machine_of``) and one collective over all its GPUs; too large a schedule is refused before the topology is
     built. Raises RingscopeError."""
     check_sends(collective_name, algorithm_name, _asked_gpus(params), channels=channels, slices=slices, options=options)
-    topology = machine_of(spec, params)
+    topology = machine_of(spec, params, faults, seed)
     check_sends(collective_name, algorithm_name, len(topology.gpus), channels=channels, slices=slices, options=options)
     launch = make_launch(
         topology, collective_name, algorithm_name, nbytes, options=options, channels=channels, slices=slices, dtype=dtype
@@ -85,16 +88,16 @@ def limited_launch(
     return topology, launch
 
 
-def machine_of(spec: str, params: Mapping[str, str]) -> Topology:
-    """A topology by the name of its generator, or from a cluster file: what has a slash or is a folder can only be meant as one.
-    Raises RingscopeError, above ``MAX_GPUS`` too."""
+def machine_of(spec: str, params: Mapping[str, str], faults: Sequence[str] = (), seed: int = 0) -> Topology:
+    """A topology by the name of its generator, or from a cluster file (what has a slash or is a folder can only be meant as one),
+    with ``faults`` (see ``topologies.faults``). Raises RingscopeError, above ``MAX_GPUS`` too."""
     is_file = names_file(spec)
     if not is_file:
         get(spec)  # a wrong name is reported before a wrong number
     _check_gpus(_asked_gpus(params))
     topology = read_cluster(spec, params) if is_file else make(spec, params)
     _check_gpus(len(topology.gpus))
-    return topology
+    return apply_faults(topology, faults, seed)
 
 
 def names_file(spec: str) -> bool:

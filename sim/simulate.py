@@ -68,19 +68,23 @@ def make_launch(
     slices: int = 1,
     dtype: str = "float32",
 ) -> Launch:
-    """The launch of one collective over all GPUs. An algorithm that takes ``groups`` gets the topology's leaves unless told."""
+    """The launch of one collective over all GPUs. An algorithm that takes ``groups`` gets those of the topology that it names as its
+    default (else the leaves), unless told."""
     chosen = find(collective(collective_name), algorithm_name)
     given = dict(options or {})
-    if chosen.takes("groups"):
-        given["groups"] = _groups(topology, given.get("groups", "leaves"))
+    for option in (option for option in chosen.options if option.type is tuple):
+        given[option.name] = _groups(topology, given.get(option.name), option.default or "leaves")
     schedule = chosen.build(len(topology.gpus), channels=channels, slices=slices, **given)
     launch = Launch(schedule, nbytes, Placement.of(topology, schedule), dtype)
     launch.elements  # noqa: B018  refuse a size that is not a whole number of elements before anything runs
     return launch
 
 
-def _groups(topology: Topology, groups: Any) -> Any:
-    """A group name of the topology (``servers``, ``leaves``) as ranks; anything else as it is."""
+def _groups(topology: Topology, groups: Any, default: str) -> Any:
+    """A group name of the topology (``servers``, ``leaves``) as ranks; anything else as it is. No leaves: all under one; another
+    ``default`` that the topology lacks is left to the algorithm (None)."""
+    if groups is None:
+        groups = default if default in topology.groups or default == "leaves" else None
     if groups == "leaves" and groups not in topology.groups:
         return (tuple(range(len(topology.gpus))),)
     return topology.groups.get(groups, groups) if isinstance(groups, str) else groups

@@ -11,6 +11,7 @@ from algorithms.checker import check
 from algorithms.collectives import ALL_REDUCE
 from algorithms.schedule import Schedule, copy, reduce
 from topologies import read_cluster
+from views.catalogue import files
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -44,3 +45,11 @@ def test_every_file_named_in_the_docs_exists() -> None:
     for page in [root / "README.md", root / "CONTRIBUTING.md", *DOCS.glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_catalogue_is_up_to_date() -> None:
+    """Written anew by `python -m views.catalogue`; no picture is left of an algorithm that is gone."""
+    wanted = files()
+    for path, text in wanted.items():
+        assert (DOCS / path).read_text(encoding="utf-8") == text, f"docs/{path}: run python -m views.catalogue"
+    assert {p.name for p in (DOCS / "images" / "catalogue").iterdir()} == {p.name for p in wanted if p.suffix == ".svg"}

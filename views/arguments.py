@@ -57,12 +57,6 @@ def model(texts: Iterable[str] | None) -> Model:
     return Model(**given)
 
 
-def no_faults(texts: Iterable[str] | None) -> None:
-    """RingscopeError if there are any: they are for a later version."""
-    for text in texts or ():
-        raise RingscopeError(f"--fault {quoted(text)}: faults are not available yet; leave --fault out")
-
-
 def build(options: Iterable[str] | None, channels: str, slices: str) -> dict[str, Any]:
     """Keyword arguments of whatever builds a schedule: ``options`` of the algorithm, ``channels`` and ``slices``."""
     return {

@@ -23,6 +23,9 @@ Part = str | Table
 BUSIEST = 5
 TERMS = {"bandwidth_s": "bandwidth", "latency_s": "latency", "overhead_s": "overhead", "reduce_s": "reducing", "wait_s": "waiting"}
 
+COLUMNS = 8
+"""Algorithms side by side on one line of a usual terminal."""
+
 
 def page(parts: Sequence[Part], color: bool = False) -> str:
     """Parts one below the other; nothing is cut, and lines have no trailing blanks."""
@@ -148,18 +151,30 @@ def prediction_lines(p: Prediction) -> list[Part]:
     always = "" if p.crossovers else " at every size"
     lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {first} is best{always}"]
     lines += [f"from about {_about(c.size_bytes)} on {c.to} is best" for c in p.crossovers] + [""]
-    names = sorted({c.algorithm for row in p.rows for c in row.candidates})
+    names, others = _columns(p)
     made = table(">size", *(">" + name.replace("-", "\n") for name in names), ">best\nbusbw", gap=1)
     for row in p.rows:
         at = {c.algorithm: c for c in row.candidates}
         cells = [Text(_cell(at[name], row.best), style="bold" if name == row.best.algorithm else "") for name in names]
         made.add_row(format_bytes(row.size_bytes), *cells, rate(row.best.busbw_Bps))
     lines += [made, "", "* the best of its size; --csv and --json have all digits"]
+    if others:
+        lines.append(f"slower at every size, see --algorithm, --csv or --json: {', '.join(others)}")
     pipelined = sorted({c.algorithm for row in p.rows for c in row.candidates if c.slices > 1})
     if pipelined:
         lines.append(f"{', '.join(pipelined)}: in slices of {format_bytes(SLICE_BYTES)}, at most {MAX_SLICES}")
     lines += [f"left out: {name}: {reason}" for name, reason in p.skipped.items()]
     return lines
+
+
+def _columns(p: Prediction) -> tuple[list[str], list[str]]:
+    """Algorithms that get a column, at most ``COLUMNS``: those that come nearest to the best at some size; and the others."""
+    nearest = {c.algorithm: min(d.time_s / row.best.time_s for row in p.rows for d in row.candidates if d.algorithm == c.algorithm)
+               for c in p.rows[0].candidates}  # fmt: skip
+    ranked = sorted(nearest, key=lambda name: (nearest[name], name))
+    best = {row.best.algorithm for row in p.rows}
+    shown = sorted(ranked, key=lambda name: name not in best)[: max(COLUMNS, len(best))]
+    return sorted(shown), [name for name in ranked if name not in shown]
 
 
 def _cell(candidate: Candidate, best: Candidate) -> str:
