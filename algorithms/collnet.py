@@ -42,4 +42,4 @@ def collnet_direct(n: int, groups: ByServer = None) -> Iterator[Send]:
     yield reduce(1, servers, n + head, chunk=head)
     yield copy(2, n + head, servers, chunk=head, channel=np.arange(count)[:, None])
     for turn in range(1, size):
-        yield copy(3, servers, np.roll(servers, -turn, axis=1), chunk=head, channel=turn)
+        yield copy(3, servers, np.roll(servers, -turn, axis=1), chunk=head, channel=size - 1 + turn)

@@ -20,8 +20,8 @@ from topologies.errors import ScheduleError
 def multi_ring(n: int, groups: ByServer = None, rings: int = 0) -> Schedule:
     """2(n-1) steps on C rings, M/C on each: one a GPU of a server, each entering it at another GPU (NCCL's channels).
 
-    ``rings`` 0: as many as a server has GPUs; in one server the edge-disjoint ones, at most 8; without servers two, in
-    opposite directions. Groups must be equal."""
+    ``rings`` 0: as many as a server has GPUs. In one server (or without servers): the edge-disjoint ones, at most 8; of more
+    than 16 ranks two, in opposite directions. Groups must be equal."""
     return _rings(ALL_REDUCE, n, ring(n), groups, rings)
 
 
@@ -60,6 +60,6 @@ def _rings(collective: Collective, n: int, sends: Iterator[Send], groups: ByServ
     orders = ring_orders(servers)
     if not 0 <= rings <= len(orders):
         raise ScheduleError(f"multi-ring: rings {rings} must be between 1 and {len(orders)} here, or 0")
-    default = 2 if groups is None else 8 if len(servers) == 1 else len(orders)
+    default = len(orders) if len(servers) > 1 else 8 if n <= 16 else 2
     one = Schedule.of("multi-ring", collective, n, sends)
     return merge_channels("multi-ring", [relabel(one, np.roll(order, -order.index(0))) for order in orders[: rings or default]])

@@ -29,7 +29,7 @@ def nvls(n: int, groups: ByServer = None) -> Iterator[Send]:
     yield from _load_reduce(n, servers)
     if count > 1:
         network = n + count + owner
-        yield reduce(2, servers, network, chunk=owner, channel=1)
+        yield reduce(2, servers, network, chunk=owner, channel=2)  # not behind what is stored
         yield copy(3, network, servers, chunk=owner, channel=np.arange(count)[:, None])
     yield from _store(n, servers, 2 if count == 1 else 4)
 

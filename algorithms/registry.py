@@ -51,6 +51,9 @@ class Algorithm:
     rule: Callable[[int], str | None]
     make: Callable[..., Built]
 
+    def __str__(self) -> str:
+        return f"{self.collective.name}-{self.name}"
+
     def refusal(self, nranks: int) -> str | None:
         """Why this algorithm does not take ``nranks``, or None."""
         if nranks < 2:

@@ -27,4 +27,4 @@ def sharp(n: int, groups: Groups | None = None) -> Iterator[Send]:
     if levels == 2:
         yield reduce(1, leaf, top, chunk=0)
         yield copy(2, top, leaf, chunk=0, channel=leaf)  # a multicast leaves by all ports at once
-    yield copy(2 * levels - 1, leaf_of, rank, chunk=0, channel=rank)
+    yield copy(2 * levels - 1, leaf_of, rank, chunk=0, channel=1 + rank)  # 0 is the way up: slices must pass one another

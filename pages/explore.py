@@ -6,8 +6,9 @@ import streamlit as st
 
 from algorithms.collectives import collective
 from pages import explore_runs as runs
-from pages.explore_inputs import AUTO, scenario
+from pages.explore_inputs import scenario
 from pages.explore_log import uploaded
+from pages.explore_url import AUTO
 from pages.shared import errors_at, language
 from topologies.units import format_bytes
 from views import charts, explored

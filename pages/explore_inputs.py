@@ -7,23 +7,12 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from algorithms.collectives import COLLECTIVES, collective
-from algorithms.registry import catalogue
-from pages.shared import LONGEST, Reader, language, language_picker, one_of, publish
+from pages.explore_url import DEFAULTS, MOST_COUNT, OFFERED, READERS, SIZES, TOPOLOGIES, Params, usual
+from pages.shared import LONGEST, language, language_picker, publish
 from topologies import registry
 from topologies.registry import Parameter
-from topologies.units import format_bytes, parse_bytes
+from topologies.units import format_bytes
 from views.text import LANGUAGES, label, text
-
-FIRST = ("dgx-h100", "dgx-a100", "dgx-1v", "rail-optimised", "leaf-spine", "fat-tree")
-TOPOLOGIES = [*(name for name in FIRST if name in registry.names()), *(name for name in registry.names() if name not in FIRST)]
-OFFERED = [name for name in COLLECTIVES if catalogue(collective(name))]
-SIZES = {f"{2 ** (k % 10)}{('KiB', 'MiB', 'GiB')[k // 10 - 1]}": 2**k for k in range(10, 33)}
-"""Codes in the URL and bytes: 1KiB to 4GiB."""
-MOST_COUNT = 9999
-AUTO = "fastest"
-DEFAULTS = {"topology": "dgx-h100", "params": "", "collective": "all-reduce", "size": "64MiB", "algorithm": AUTO}
-Params = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +24,7 @@ class Scenario:
     collective: str
     nbytes: int
     algorithm: str
-
-
-def read_params(given: str) -> dict[str, str]:
-    """``"nodes=4,gpus=8"`` -> names and values; ValueError for anything else."""
-    pairs = [part.partition("=") for part in given.split(",") if part]
-    if not all(equals and name and value for name, equals, value in pairs):
-        raise ValueError(given)
-    return {name: value for name, _, value in pairs}
-
-
-def _size(given: str) -> str:
-    """Any spelling of a size that the slider has."""
-    by_bytes = {nbytes: code for code, nbytes in SIZES.items()}
-    if parse_bytes(given) not in by_bytes:
-        raise ValueError(given)
-    return by_bytes[parse_bytes(given)]
-
-
-READERS: dict[str, Reader] = {
-    "topology": one_of(*TOPOLOGIES), "params": read_params, "collective": one_of(*OFFERED), "size": _size,
-    "algorithm": one_of(AUTO, *{a.name for a in catalogue()}),
-}  # fmt: skip
+    algorithms: tuple[str, ...]
 
 
 def _key(name: str, parameter: str) -> str:
@@ -80,6 +48,7 @@ def _seed() -> None:
             found[key] = default
     for key in ("topology", "collective", "size", "algorithm"):
         state.setdefault(f"explore.{key}", found[key])
+    state.setdefault("explore.also", found["also"] or [])
     if first and isinstance(found["params"], dict) and not _seed_params(state["explore.topology"], found["params"]):
         ignored.append("params")
     if ignored:
@@ -135,14 +104,22 @@ def scenario() -> Scenario:
         text(lang, "input.size"), list(SIZES), format_func=lambda code: format_bytes(SIZES[code]), key="explore.size",
         persist_state="session",
     )  # fmt: skip
-    if len(parameters) > 2:
+    first, others = usual(state["explore.collective"])
+    state["explore.also"] = [a for a in others if a in state["explore.also"] or a == state["explore.algorithm"]]
+    if len(parameters) > 2 or others:
         with st.expander(text(lang, "explore.more")):
-            for column, parameter in zip(st.columns(len(parameters) - 2), parameters[2:], strict=True):
+            for column, parameter in zip(st.columns(max(1, len(parameters) - 2)), parameters[2:], strict=False):
                 with column:
                     values[parameter.name] = _parameter(parameter, name)
+            if others:
+                st.multiselect(
+                    text(lang, "explore.also"), others, format_func=lambda name: label(lang, "algorithm", name), key="explore.also",
+                    persist_state="session",
+                )  # fmt: skip
     own = {p.name: values[p.name] for p in parameters if values[p.name] != p.text}
     chosen = {key: state[f"explore.{key}"] for key in ("topology", "collective", "size", "algorithm")}
-    publish(chosen | {"params": ",".join(f"{key}={value}" for key, value in own.items())}, DEFAULTS)
+    also = state["explore.also"]
+    publish(chosen | {"params": ",".join(f"{key}={value}" for key, value in own.items()), "also": ",".join(also)}, DEFAULTS)
     params = tuple((key, value) for key, value in own.items() if value)
-    return Scenario(name, params, chosen["collective"], SIZES[chosen["size"]], chosen["algorithm"])
+    return Scenario(name, params, chosen["collective"], SIZES[chosen["size"]], chosen["algorithm"], (*first, *also))
 

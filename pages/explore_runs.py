@@ -6,7 +6,8 @@ import streamlit as st
 
 from algorithms.collectives import collective
 from algorithms.registry import find
-from pages.explore_inputs import Params, Scenario
+from pages.explore_inputs import Scenario
+from pages.explore_url import Params
 from prediction.compare import Report, compare
 from prediction.limits import machine_of
 from prediction.nccl_tests import read_text
@@ -42,9 +43,9 @@ def gpus_of(chosen: Scenario, lang: str) -> int:
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def row(name: str, params: Params, collective_name: str, nbytes: int) -> tuple[Row, dict[str, str]]:
-    """Every algorithm at one size, and why some are left out."""
-    found = predict(cluster(name, params), collective_name, [nbytes])
+def row(name: str, params: Params, collective_name: str, algorithms: tuple[str, ...], nbytes: int) -> tuple[Row, dict[str, str]]:
+    """These algorithms at one size, and why some are left out."""
+    found = predict(cluster(name, params), collective_name, [nbytes], algorithms=algorithms)
     return found.rows[0], dict(found.skipped)
 
 
@@ -82,14 +83,14 @@ def sizes(chosen: Scenario) -> list[int]:
 
 
 def curve(chosen: Scenario, words: str) -> tuple[list[Row], dict[str, str]]:
-    """Every algorithm at every size, behind a progress bar with ``words`` if that takes a while."""
+    """The algorithms at every size, behind a progress bar with ``words`` if that takes a while."""
     rows, skipped = [], dict[str, str]()
     wanted = sizes(chosen)
     slot = st.empty()
     for done, nbytes in enumerate(wanted):
         if len(wanted) < SMALL:
             slot.progress(done / len(wanted), words)
-        found, skipped = row(chosen.topology, chosen.params, chosen.collective, nbytes)
+        found, skipped = row(chosen.topology, chosen.params, chosen.collective, chosen.algorithms, nbytes)
         rows.append(found)
     slot.empty()
     return rows, skipped

@@ -27,7 +27,7 @@ Groups = tuple[tuple[int, ...], ...]
 Claim = tuple[float, Callable[[], str]]  # seconds, and what binds
 
 LARGEST_ELEMENT = max(DTYPE_BYTES.values())
-MOST = 2**30  # of a capacity or flow: scipy's maximum flow takes 32-bit integers
+MOST = 2**28  # of a flow: scipy's takes 32-bit integers, and adds opposite capacities (up to 2 MOST each) to one residual
 UP = 1 + 1e-12  # capacities that do not fit are scaled down and rounded up: no cut may look smaller than it is
 EXACT_WORK = 4_000_000  # ranks times links up to which every rank gets maximum flows of its own, above only groups of ranks
 
@@ -264,7 +264,7 @@ class _Network:
         enough = min(int(self.units[outgoing].sum()), int(self.units[incoming].sum()))
         room = min(enough, MOST)
         caps = self.units if room == enough else np.ceil(self.units * (room / enough) * UP)
-        return self._cut(self._flow(np.minimum(caps, room + 1), sources, sinks, room + 1)[1])
+        return self._cut(self._flow(np.minimum(caps, 2 * room), sources, sinks, 2 * room)[1])
 
     def densest_cut(self, sinks: Sequence[int]) -> _Cut:
         """The cut with most ranks inside per capacity of those that leave a rank of ``sinks`` outside, by Dinkelbach's method: it
@@ -286,7 +286,7 @@ class _Network:
         start, end = self.size, self.size + 1
         tail = np.concatenate([self.tail, np.full(len(sources), start), self.cores[list(sinks)]])
         head = np.concatenate([self.head, self.cores[list(sources)], np.full(len(sinks), end)])
-        wide = np.concatenate([caps, np.full(len(sources), supply), np.full(len(sinks), MOST + 1)]).astype(np.int32)
+        wide = np.concatenate([caps, np.full(len(sources), supply), np.full(len(sinks), 4 * MOST)]).astype(np.int32)
         graph = csr_array((wide, (tail, head)), shape=(self.size + 2, self.size + 2))
         flow = maximum_flow(graph, start, end)
         left = csr_array(graph - flow.flow).maximum(0)

@@ -220,3 +220,14 @@ def test_data_parallel_leaves_the_links_of_workers_idle() -> None:
     assert sorted(moved.sum(axis=1))[:7] == [m] * 7
     slow, ring = (run_collective(star, "all-reduce", name, m).time for name in ("data-parallel", "ring"))
     assert slow / ring == pytest.approx(8, rel=1e-6)
+
+
+def test_slices_pass_one_another_in_switches() -> None:
+    """Many slices bring NVLS to M(1+1/n)/B, and sums on their way up never wait behind results on their way down."""
+    star, m = make("star", {"gpus": 8, "latency": 0.0}), 64 << 20
+    share = run_collective(star, "all-reduce", "nvls", m, slices=64).time / (m / star.links[0].bandwidth)
+    assert 1 + 1 / 8 <= share < 1.14
+    two = make("dgx-h100", {"nodes": 2})
+    for name in ("nvls", "nvls-tree", "collnet-chain", "collnet-direct", "sharp"):
+        whole, sliced = (run_collective(two, "all-reduce", name, m, slices=slices).time for slices in (1, 32))
+        assert sliced < 0.6 * whole, name

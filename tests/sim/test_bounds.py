@@ -111,6 +111,20 @@ def test_a_slow_leg_binds_an_all_reduce_by_itself_alone() -> None:
     assert algbw(slow_leg(), ALL_GATHER) == pytest.approx(2 * 5.714286, rel=1e-6)
 
 
+def test_capacities_beyond_32_bits() -> None:
+    """No common unit of these rates fits; the cut around a server is found all the same."""
+    assert algbw(rails(4, 450.123456789, 50.987654321), ALL_GATHER) == pytest.approx(8 * 50.987654321 * 32 / 24, rel=1e-9)
+
+
+def test_a_broadcast_leaves_n_minus_1_times() -> None:
+    """Whoever sends it: the root with 10 GB/s and 3 others with 1 GB/s have to send 3 copies. In the network one would do."""
+    mesh = make("full-mesh", {"gpus": 4, "bandwidth": 100 * G})
+    nodes = [Node(n.name, n.kind, injection=(1 if r else 10) * G) for r, n in enumerate(mesh.nodes)]
+    narrow = Topology.build("narrow", nodes, mesh.links)
+    assert algbw(narrow, BROADCAST) == pytest.approx(13 / 3)
+    assert algbw(narrow, BROADCAST, in_network=True) == pytest.approx(10)
+
+
 def test_in_network_goldens() -> None:
     assert algbw(make("star", {"gpus": 8, "bandwidth": 450 * G}), ALL_REDUCE, in_network=True) == pytest.approx(450)
     assert algbw(rails(2, 300, 25), ALL_REDUCE, in_network=True) == pytest.approx(200)
@@ -349,7 +363,7 @@ def test_errors_say_the_rule() -> None:
 def test_overlapping_groups_are_not_taken_for_a_partition() -> None:
     cables = [(f"gpu{r}", "switch", 1.0) for r in range(4)]
     plain, odd = (
-        wired("star", 4, ["switch"], cables, groups) for groups in (None, {"odd": ((0, 1), (1, 2), (2, 3), (3, 0), (0, 2), (1, 3))})
+        wired("star", 4, ["switch"], cables, groups) for groups in (None, {"odd": ((0,), (1,), (2,), (3,), (0,), (1,), (2,), (3,))})
     )
     assert bounds(plain, ALL_REDUCE, M) == bounds(odd, ALL_REDUCE, M)
 
