@@ -6,7 +6,7 @@ from pathlib import Path
 
 import streamlit as st
 
-from pages.shared import language
+from screens.shared import language
 from views.text import text
 
 HERE = Path(__file__).parent
@@ -16,8 +16,8 @@ st.set_page_config(page_title="ringscope", page_icon=str(HERE / "views" / "asset
 lang = language()
 st.navigation(
     [
-        st.Page(HERE / "pages" / "teach.py", title=text(lang, "page.teach"), icon=":material/school:", default=True),
-        st.Page(HERE / "pages" / "explore.py", title=text(lang, "page.explore"), icon=":material/query_stats:", url_path="explore"),
+        st.Page(HERE / "screens" / "teach.py", title=text(lang, "page.teach"), icon=":material/school:", default=True),
+        st.Page(HERE / "screens" / "explore.py", title=text(lang, "page.explore"), icon=":material/query_stats:", url_path="explore"),
     ],
     position="top",
 ).run()

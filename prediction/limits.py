@@ -23,7 +23,7 @@ BYTES_PER_SEND = 1000
 MAX_GPUS = 8192
 """Of a topology that is run: finding the routes through one switch takes minutes beyond, and 100 kB a GPU."""
 BYTES_PER_GPU = 100_000
-PROBES = (64, 128)
+PROBES = (64, 256)
 """Numbers of ranks from which larger schedules are extrapolated; every algorithm's rule admits powers of two."""
 
 
@@ -36,11 +36,12 @@ def expected_sends(
         return 0.0
     kept = {key: value for key, value in (options or {}).items() if key not in ("root", "groups")}  # may not exist among fewer ranks
     try:
-        few, many = (len(algorithm.build(min(n, nranks), **kept)) for n in PROBES)
+        few, many = (len(algorithm.build(n, channels=min(channels, 2), slices=min(slices, 2), **kept)) for n in PROBES)
     except RingscopeError:
         return 0.0
-    power = math.log2(many / few) if many > few > 0 else 0.0
-    return float(many * max(1.0, nranks / PROBES[1]) ** power * channels * slices)
+    power = math.log(many / few, PROBES[1] / PROBES[0]) if many > few > 0 else 0.0
+    copies = max(1, channels // 2) * max(1, slices // 2)
+    return float(many * (nranks / PROBES[1]) ** power * copies)
 
 
 def check_sends(

@@ -75,7 +75,8 @@ def make_launch(
     for option in (option for option in chosen.options if option.type is tuple):
         given[option.name] = _groups(topology, given.get(option.name), option.default or "leaves")
     schedule = chosen.build(len(topology.gpus), channels=channels, slices=slices, **given)
-    launch = Launch(schedule, nbytes, Placement.of(topology, schedule), dtype)
+    carried = 0 if chosen.collective.idempotent else nbytes  # a barrier's messages are signals
+    launch = Launch(schedule, carried, Placement.of(topology, schedule), dtype)
     launch.elements  # noqa: B018  refuse a size that is not a whole number of elements before anything runs
     return launch
 

@@ -83,8 +83,10 @@ def picture(s: Schedule) -> Picture:
     if not matrix:
         card = _grown(card, s.places)
     at = _around(around, 48, 48, 460, 0.7) if matrix else _around(around, card.width * card.scale, card.height * card.scale, WIDTH, 0.5)
-    for i, place in enumerate(middle):
-        at[place] = ((i + 1) / (len(middle) + 1), 0.5)
+    beside = matrix or (WIDTH - card.width * card.scale) / (len(middle) + 1) > card.width * card.scale
+    for i, place in enumerate(middle):  # side by side, or one above the other where cards are wide
+        part = (i + 1) / (len(middle) + 1)
+        at[place] = (part, 0.5) if beside else (0.5, part)
     edges = tuple(whole.edges) if star or neighbours_only(s) else ()
     return Picture("hub" if star else "path" if path else "circle", matrix, card, (Panel(everything, at, edges),))
 

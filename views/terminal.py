@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Sequence
 from typing import Literal
 
@@ -159,7 +160,7 @@ def prediction_lines(p: Prediction) -> list[Part]:
         made.add_row(format_bytes(row.size_bytes), *cells, rate(row.best.busbw_Bps))
     lines += [made, "", "* the best of its size; --csv and --json have all digits"]
     if others:
-        lines.append(f"slower at every size, see --algorithm, --csv or --json: {', '.join(others)}")
+        lines += textwrap.wrap(f"slower at every size (--algorithm, --csv and --json show them): {', '.join(others)}", 100)
     pipelined = sorted({c.algorithm for row in p.rows for c in row.candidates if c.slices > 1})
     if pipelined:
         lines.append(f"{', '.join(pipelined)}: in slices of {format_bytes(SLICE_BYTES)}, at most {MAX_SLICES}")

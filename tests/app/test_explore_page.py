@@ -10,13 +10,13 @@ from streamlit.testing.v1 import AppTest
 
 from algorithms.collectives import COLLECTIVES
 from algorithms.registry import catalogue
-from pages.explore_url import usual
+from screens.explore_url import usual
 from prediction.predict import predict, slices_for
 from sim.simulate import run_collective
 from topologies import format_time, make, names
 from views.text import label, table
 
-PAGE = str(Path(__file__).parents[2] / "pages" / "explore.py")
+PAGE = str(Path(__file__).parents[2] / "screens" / "explore.py")
 MIB64 = 64 * 2**20
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from algorithms.schedule import Schedule
+from kernels import numpy_executor
 
 Vectors = list[np.ndarray]
 
@@ -26,7 +27,7 @@ def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndar
     out: dict[tuple[int, int], np.ndarray] = {}
     for c in range(chunks):
         part = slice(bounds[c], bounds[c + 1])
-        if name in ("all-reduce", "barrier"):
+        if name == "all-reduce":
             out |= {(r, c): total[part] for r in range(n)}
         elif name == "reduce-scatter":
             out[owner[c], c] = total[part]
@@ -50,8 +51,20 @@ def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndar
 
 
 def matches(schedule: Schedule, held: list[list[np.ndarray | None]], inputs: Vectors) -> bool:
-    """Whether every wanted cell holds exactly the wanted elements."""
+    """Whether every wanted cell holds exactly the wanted elements. A barrier: whether every rank has heard from every rank, as
+    often as it likes."""
+    if schedule.collective.idempotent:
+        return everyone_heard(schedule)
     return all(
         held[rank][chunk] is not None and np.array_equal(held[rank][chunk], value)
         for (rank, chunk), value in wanted(schedule, inputs).items()
     )
+
+
+def everyone_heard(schedule: Schedule) -> bool:
+    """Every rank puts a 1 of its own into each chunk; executed, each chunk of each rank must have all of them, 1 or more."""
+    n, chunks = schedule.nranks, len(schedule.weights)
+    signs = [np.tile(row, int(schedule.weights.sum())) for row in np.eye(n, dtype=np.int64)]
+    held, _ = numpy_executor.run(schedule, signs)
+    cells = [held[rank][chunk] for rank in range(n) for chunk in range(chunks)]
+    return all(cell is not None and (cell > 0).all() for cell in cells)

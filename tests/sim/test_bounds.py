@@ -113,7 +113,7 @@ def test_a_slow_leg_binds_an_all_reduce_by_itself_alone() -> None:
 
 def test_capacities_beyond_32_bits() -> None:
     """No common unit of these rates fits; the cut around a server is found all the same."""
-    assert algbw(rails(4, 450.123456789, 50.987654321), ALL_GATHER) == pytest.approx(8 * 50.987654321 * 32 / 24, rel=1e-9)
+    assert algbw(rails(16, 450.123456789, 50.987654321), ALL_GATHER) == pytest.approx(8 * 50.987654321 * 128 / 120, rel=1e-9)
 
 
 def test_a_broadcast_leaves_n_minus_1_times() -> None:

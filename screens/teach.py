@@ -9,7 +9,7 @@ import streamlit as st
 from algorithms.collectives import ALL_GATHER, ALL_REDUCE, BROADCAST, REDUCE, REDUCE_SCATTER, collective
 from algorithms.launch import Launch, Placement
 from algorithms.registry import Algorithm, catalogue, find
-from pages.shared import checked, errors_at, language, language_picker, one_of, publish, seed, toggle_language, whole
+from screens.shared import checked, errors_at, language, language_picker, one_of, publish, seed, toggle_language, whole
 from sim.simulate import simulate
 from topologies import registry
 from topologies.units import parse_bandwidth, parse_bytes, parse_time

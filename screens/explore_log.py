@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages import explore_runs as runs
-from pages.explore_inputs import Scenario
+from screens import explore_runs as runs
+from screens.explore_inputs import Scenario
 from topologies.errors import RingscopeError
 from views import charts, explored
 from views.text import label, text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from algorithms.collectives import COLLECTIVES, collective
 from algorithms.registry import catalogue
-from pages.shared import Reader, one_of
+from screens.shared import Reader, one_of
 from topologies import registry
 from topologies.units import parse_bytes
 from views.palette import KNOWN

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.explore_url import DEFAULTS, MOST_COUNT, OFFERED, READERS, SIZES, TOPOLOGIES, Params, usual
-from pages.shared import LONGEST, language, language_picker, publish
+from screens.explore_url import DEFAULTS, MOST_COUNT, OFFERED, READERS, SIZES, TOPOLOGIES, Params, usual
+from screens.shared import LONGEST, language, language_picker, publish
 from topologies import registry
 from topologies.registry import Parameter
 from topologies.units import format_bytes

@@ -6,8 +6,8 @@ import streamlit as st
 
 from algorithms.collectives import collective
 from algorithms.registry import find
-from pages.explore_inputs import Scenario
-from pages.explore_url import Params
+from screens.explore_inputs import Scenario
+from screens.explore_url import Params
 from prediction.compare import Report, compare
 from prediction.limits import machine_of
 from prediction.nccl_tests import read_text

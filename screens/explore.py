@@ -5,11 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from algorithms.collectives import collective
-from pages import explore_runs as runs
-from pages.explore_inputs import scenario
-from pages.explore_log import uploaded
-from pages.explore_url import AUTO
-from pages.shared import errors_at, language
+from screens import explore_runs as runs
+from screens.explore_inputs import scenario
+from screens.explore_log import uploaded
+from screens.explore_url import AUTO
+from screens.shared import errors_at, language
 from topologies.units import format_bytes
 from views import charts, explored
 from views.text import label, text
