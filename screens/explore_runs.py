@@ -6,12 +6,12 @@ import streamlit as st
 
 from algorithms.collectives import collective
 from algorithms.registry import find
-from screens.explore_inputs import Scenario
-from screens.explore_url import Params
 from prediction.compare import Report, compare
 from prediction.limits import machine_of
 from prediction.nccl_tests import read_text
 from prediction.predict import Row, predict, slices_for
+from screens.explore_inputs import Scenario
+from screens.explore_url import Params
 from sim.bounds import Bounds, bounds
 from sim.result import Result
 from sim.simulate import run_collective

@@ -6,29 +6,24 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra, maximum_flow
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from algorithms.collectives import Collective
 from algorithms.launch import DTYPE_BYTES
+from sim.cuts import Array, Cut, Network
 from topologies.errors import ScheduleError
 from topologies.graph import Link, Topology
 from topologies.units import format_bandwidth
 
-Array = NDArray[Any]
 Groups = tuple[tuple[int, ...], ...]
 Claim = tuple[float, Callable[[], str]]  # seconds, and what binds
 
 LARGEST_ELEMENT = max(DTYPE_BYTES.values())
-MOST = 2**28  # of a flow: scipy's takes 32-bit integers, and adds opposite capacities (up to 2 MOST each) to one residual
-UP = 1 + 1e-12  # capacities that do not fit are scaled down and rounded up: no cut may look smaller than it is
 EXACT_WORK = 4_000_000  # ranks times links up to which every rank gets maximum flows of its own, above only groups of ranks
 
 
@@ -80,7 +75,7 @@ def bounds(
         raise ScheduleError(f"bounds: root {root} is not a rank; ranks are 0..{len(chosen) - 1}")
     if nbytes < 0 or itemsize < 1:
         raise ScheduleError(f"bounds: {nbytes} B in elements of {itemsize} B; write 0 B or more, in elements of at least 1 B")
-    net = _Network.of(topology, chosen)
+    net = Network.of(topology, chosen)
     share = nbytes // itemsize // len(chosen) * itemsize
     problem = _Problem(topology, topology.links, net, chosen, [topology.gpus[gpu] for gpu in chosen], root, nbytes, share, in_network)
     latency = problem.latency(collective, overhead)
@@ -94,7 +89,7 @@ def bounds(
 class _Problem:
     topology: Topology
     links: list[Link]
-    net: _Network
+    net: Network
     chosen: tuple[int, ...]
     names: list[str]
     root: int
@@ -140,15 +135,15 @@ class _Problem:
             case start, end:
                 raise ScheduleError(f'bounds: no bound is known from "{start}" to "{end}"; those of algorithms/collectives.py have one')
 
-    def _apart(self, net: _Network, here: int, others: Sequence[int]) -> Iterator[Claim]:
+    def _apart(self, net: Network, here: int, others: Sequence[int]) -> Iterator[Claim]:
         for cut in (net.least_cut([here], [there]) for there in others if there != here):
             yield self.nbytes / cut.rate, partial(self._describe, cut)
 
-    def _densest(self, net: _Network, sinks: Sequence[int]) -> Iterator[Claim]:
+    def _densest(self, net: Network, sinks: Sequence[int]) -> Iterator[Claim]:
         for cut in [net.densest_cut(sinks)] if sinks else []:
             yield len(cut.ranks) * self.share / cut.rate, partial(self._describe, cut)
 
-    def _partitions(self, net: _Network, back: _Network, total: Callable[[int], int], leaving: Callable[[int], int]) -> Iterator[Claim]:
+    def _partitions(self, net: Network, back: Network, total: Callable[[int], int], leaving: Callable[[int], int]) -> Iterator[Claim]:
         """``total(k)``: bytes that pass between k groups; ``leaving(m)``: bytes that must leave any m ranks."""
         disjoint = ((name, groups) for name, groups in self._natural() if sum(map(len, groups)) == len(self.chosen) > len(groups[0]))
         for name, groups in disjoint:  # of others the argument does not hold
@@ -192,7 +187,7 @@ class _Problem:
         for first in range(0, len(sources), 256):
             yield first, dijkstra(graph, indices=at[sources[first : first + 256]])[:, at[sinks]]
 
-    def _describe(self, cut: _Cut) -> str:
+    def _describe(self, cut: Cut) -> str:
         """The side with fewer ranks, by the name of its group if it has one."""
         ranks, way, crossing = cut.ranks, cut.way, [self.links[i] for i in cut.arcs if i < len(self.links)]
         if 2 * len(ranks) > len(self.chosen):
@@ -211,90 +206,6 @@ class _Problem:
         return f"cut around {side} ({len(crossing)} {kind}link{'s' * (len(crossing) != 1)}, {through})"
 
 
-def _together(name: str, cuts: list[_Cut], nbytes: int) -> Claim:
+def _together(name: str, cuts: list[Cut], nbytes: int) -> Claim:
     rate, what = math.fsum(cut.rate for cut in cuts), "ports of" if name == "ranks" else "cuts around"
     return (nbytes / rate, lambda: f"{what} all {len(cuts)} {name} together ({format_bandwidth(rate)} {cuts[0].way})")
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """One direction: ``ranks`` inside, ``arcs`` that leave (``way``: or enter), their ``capacity`` [units] and ``rate`` [B/s]."""
-
-    ranks: list[int]
-    arcs: list[int]
-    way: str
-    capacity: int
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Network:
-    """Arcs: the links, then the ports of ranks with a limit of their own; such a rank is a vertex beside its node.
-    ``cores``: vertex of each rank, ``nodes``: of its node; ``units``: capacities as integers, ``rates`` [B/s]."""
-
-    size: int
-    tail: Array
-    head: Array
-    rates: Array
-    units: Array
-    cores: Array
-    nodes: Array
-    way: str = "out"
-
-    @staticmethod
-    def of(topology: Topology, chosen: Sequence[int]) -> _Network:
-        index = {name: i for i, name in enumerate(topology.graph)}
-        arcs = [(index[link.src], index[link.dst], link.bandwidth) for link in topology.links]
-        nodes = [topology.node(topology.gpus[gpu]) for gpu in chosen]
-        size, cores, no_limit = len(index), [index[node.name] for node in nodes], sum(rate for *_, rate in arcs)
-        for rank, node in enumerate(nodes):
-            if min(node.injection, node.ejection) < math.inf:
-                arcs += [(size, cores[rank], min(node.injection, no_limit)), (cores[rank], size, min(node.ejection, no_limit))]
-                cores[rank], size = size, size + 1
-        tail, head, rates = (np.asarray(column) for column in zip(*arcs, strict=True))
-        exact = [Fraction(rate) for *_, rate in arcs]
-        unit = Fraction(math.gcd(*(f.numerator for f in exact)), math.lcm(*(f.denominator for f in exact)))
-        unit = max(unit, max(exact) / MOST)
-        units = np.asarray([math.ceil(rate / unit) for rate in exact])
-        return _Network(size, tail, head, rates, units, np.asarray(cores), np.asarray([index[node.name] for node in nodes]))
-
-    def least_cut(self, sources: Sequence[int], sinks: Sequence[int]) -> _Cut:
-        """Minimum cut between two sets of ranks."""
-        outgoing, incoming = np.isin(self.tail, self.cores[list(sources)]), np.isin(self.head, self.cores[list(sinks)])
-        enough = min(int(self.units[outgoing].sum()), int(self.units[incoming].sum()))
-        room = min(enough, MOST)
-        caps = self.units if room == enough else np.ceil(self.units * (room / enough) * UP)
-        return self._cut(self._flow(np.minimum(caps, 2 * room), sources, sinks, 2 * room)[1])
-
-    def densest_cut(self, sinks: Sequence[int]) -> _Cut:
-        """The cut with most ranks inside per capacity of those that leave a rank of ``sinks`` outside, by Dinkelbach's method: it
-        is found when, at capacities in that proportion, each sink can take one unit from every rank."""
-        n, ports = len(self.cores), [self._cut(np.arange(self.size) != self.cores[sink]) for sink in sinks]
-        best = max(ports, key=lambda cut: Fraction(len(cut.ranks), cut.capacity))
-        for sink in sinks:
-            while True:
-                supply, k = min(best.capacity, MOST // n), len(best.ranks)
-                caps = self.units * k if supply == best.capacity else np.ceil(self.units * (k * supply / best.capacity) * UP)
-                arrived, inside = self._flow(np.minimum(caps, n * supply), range(n), [sink], supply)
-                if arrived == n * supply:
-                    break
-                best = self._cut(inside)
-        return best
-
-    def _flow(self, caps: Array, sources: Sequence[int], sinks: Sequence[int], supply: int) -> tuple[int, Array]:
-        """Maximum flow when each source has ``supply``, and the vertices on the source side of a minimum cut."""
-        start, end = self.size, self.size + 1
-        tail = np.concatenate([self.tail, np.full(len(sources), start), self.cores[list(sinks)]])
-        head = np.concatenate([self.head, self.cores[list(sources)], np.full(len(sinks), end)])
-        wide = np.concatenate([caps, np.full(len(sources), supply), np.full(len(sinks), 4 * MOST)]).astype(np.int32)
-        graph = csr_array((wide, (tail, head)), shape=(self.size + 2, self.size + 2))
-        flow = maximum_flow(graph, start, end)
-        left = csr_array(graph - flow.flow).maximum(0)
-        inside = np.zeros(self.size + 2, dtype=np.bool_)
-        inside[breadth_first_order(left, start, return_predecessors=False)] = True
-        return int(flow.flow_value), inside[: self.size]
-
-    def _cut(self, inside: Array) -> _Cut:
-        arcs = np.flatnonzero(inside[self.tail] & ~inside[self.head])
-        ranks = np.flatnonzero(inside[self.cores]).tolist()
-        return _Cut(ranks, arcs.tolist(), self.way, int(self.units[arcs].sum()), math.fsum(self.rates[arcs]))

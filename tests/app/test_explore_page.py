@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from algorithms.collectives import COLLECTIVES
 from algorithms.registry import catalogue
-from screens.explore_url import usual
 from prediction.predict import predict, slices_for
+from screens.explore_url import usual
 from sim.simulate import run_collective
 from topologies import format_time, make, names
 from views.text import label, table

@@ -112,8 +112,12 @@ def test_a_slow_leg_binds_an_all_reduce_by_itself_alone() -> None:
 
 
 def test_capacities_beyond_32_bits() -> None:
-    """No common unit of these rates fits; the cut around a server is found all the same."""
-    assert algbw(rails(16, 450.123456789, 50.987654321), ALL_GATHER) == pytest.approx(8 * 50.987654321 * 128 / 120, rel=1e-9)
+    """No common unit of these rates fits; the cut between two cliques is found all the same, though no partition tried has it."""
+    pairs = [pair for four in (range(4), range(4, 8)) for pair in itertools.combinations(four, 2)]
+    cables = [(f"gpu{a}", f"gpu{b}", 10 + math.sqrt(2 + i) / 10) for i, (a, b) in enumerate(pairs)] + [("gpu1", "gpu6", 12.345678912)]
+    cliques = wired("cliques", 8, [], cables)
+    assert algbw(cliques, ALL_GATHER) == pytest.approx(2 * 12.345678912, rel=1e-12)
+    assert bounds(cliques, ALL_GATHER, M).limiting == "cut around gpu4, gpu5, gpu6 and 1 more (1 link, 12.35 GB/s out)"
 
 
 def test_a_broadcast_leaves_n_minus_1_times() -> None:
