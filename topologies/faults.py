@@ -20,6 +20,7 @@ FAULTS = {
     "slow-gpu": ("slow-gpu:3:x1.6", "all links and ports of the GPU of that rank at 1/factor"),
     "slow-link": ("slow-link:gpu3-nvswitch:x2", "a link at 1/factor, both directions; gpu3>nvswitch is one direction"),
     "degraded-rail": ("degraded-rail:2:x2", "the cables of NIC 2 of every server at 1/factor"),
+    "background": ("background:gpu3-nvswitch:0.3", "other traffic takes that share of a link, both directions; gpu3>nvswitch is one"),
     "lanes": ("lanes:gpu3-nvswitch:1", "so many lanes of a link are down"),
     "dead-link": ("dead-link:gpu3-nvswitch", "a link is gone"),
     "dead-uplink": ("dead-uplink:leaf0-spine1", "a link between two switches is gone"),
@@ -31,7 +32,9 @@ FAULTS = {
 _FACTOR = re.compile(r"x([0-9]{1,6}(?:\.[0-9]{1,6})?)")
 _SHARE = re.compile(r"0?\.[0-9]{1,6}")
 _COUNT = re.compile(r"[0-9]{1,6}")
-_VALUES = {"slow-gpu": _FACTOR, "slow-link": _FACTOR, "degraded-rail": _FACTOR, "lanes": _COUNT, "jitter": _SHARE}
+_VALUES = {
+    "slow-gpu": _FACTOR, "slow-link": _FACTOR, "degraded-rail": _FACTOR, "background": _SHARE, "lanes": _COUNT, "jitter": _SHARE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,8 @@ class _State:
                 self._slow_gpu(fault, where)
             case "slow-link":
                 self._change(self._ends(fault.target, where), lambda link: _slowed(link, fault.amount, where))
+            case "background":
+                self._change(self._ends(fault.target, where), lambda link: _rated(link, link.bandwidth * (1 - fault.amount), where))
             case "degraded-rail":
                 self._change(self._rail(fault.target, where), lambda link: _slowed(link, fault.amount, where))
             case "lanes":
@@ -198,9 +203,13 @@ class _State:
 
 
 def _slowed(link: Link, factor: float, where: str) -> Link:
-    if link.bandwidth / factor < 1:
-        raise TopologyError(f"{where}: leaves {link.src} -> {link.dst} less than 1 B/s; take a smaller factor, or dead-link")
-    return replace(link, bandwidth=link.bandwidth / factor)
+    return _rated(link, link.bandwidth / factor, where)
+
+
+def _rated(link: Link, bandwidth: float, where: str) -> Link:
+    if bandwidth < 1:
+        raise TopologyError(f"{where}: leaves {link.src} -> {link.dst} less than 1 B/s; take a smaller amount, or dead-link")
+    return replace(link, bandwidth=bandwidth)
 
 
 def _fewer_lanes(link: Link, lanes: int, where: str) -> Link:

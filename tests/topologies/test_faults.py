@@ -64,6 +64,17 @@ def test_lanes_go_with_their_bandwidth() -> None:
         apply_faults(PAIR, ["lanes:s1.gpu7-s1.nvswitch:9", "lanes:s1.gpu7-s1.nvswitch:9"])
 
 
+def test_background_traffic_takes_its_share_of_both_ways_or_one() -> None:
+    busy = apply_faults(PAIR, ["background:s0.nic3-leaf3:0.3"])
+    assert changed(PAIR, busy) == both(("s0.nic3", "leaf3"))
+    cable = PAIR.link("leaf3", "s0.nic3")
+    assert busy.link("leaf3", "s0.nic3") == replace(cable, bandwidth=cable.bandwidth * (1 - 0.3))  # latency and lanes stay
+    one = apply_faults(PAIR, ["background:s0.nic3>leaf3:0.5", "background:s0.nic3>leaf3:.5"])
+    assert changed(PAIR, one) == {("s0.nic3", "leaf3")}
+    assert one.link("s0.nic3", "leaf3").bandwidth == cable.bandwidth / 4  # each a share of what the other leaves
+    assert changed(HYPHENS, apply_faults(HYPHENS, ["background:a-b-a:0.9"])) == both(("a-b", "a"))
+
+
 RAILS = ["dgx-h100", "dgx-a100", "dgx-1v", "aws-p4d", "aws-p5", "gh200-quad", "mi300x", "superpod-h100", "rail-only"]
 
 
@@ -178,6 +189,7 @@ def test_text_and_value_are_two_forms_of_one() -> None:
         assert str(parse_fault(text)) == text
         assert meaning
     assert parse_fault("slow-gpu:3:x1.6") == Fault("slow-gpu", "3", 1.6)
+    assert parse_fault("background:a>b:.5") == Fault("background", "a>b", 0.5)
     assert parse_fault(" jitter:.25 ") == Fault("jitter", "", 0.25)
     assert str(Fault("jitter", "", 1e-6)) == "jitter:0.000001"
     assert apply_faults(PAIR, [Fault("dead-nic", "s0.nic1")]) == apply_faults(PAIR, ["dead-nic:s0.nic1"])
@@ -210,6 +222,21 @@ def test_text_and_value_are_two_forms_of_one() -> None:
         ("lanes:s0.gpu3-s0.nvswitch:18", 'has 18 lanes; write 1 to 17, or for all of it "dead-link:s0.gpu3-s0.nvswitch"'),
         ("lanes:s0.gpu3-s0.nvswitch:99", "has 18 lanes"),
         ("lanes:s0.nic3-leaf3:1", 'has 1 lanes; for all of it "dead-link'),
+        ("background", 'something is missing; write it as "background:gpu3-nvswitch:0.3"'),
+        ("background:s0.gpu3-s0.nvswitch", "something is missing"),
+        ("background::0.3", "something is missing"),
+        ("background:s0.gpu3-s0.nvswitch:", '"" is not a share above 0 and below 1'),
+        ("background:s0.gpu3-s0.nvswitch:0", "is not a share above 0 and below 1"),
+        ("background:s0.gpu3-s0.nvswitch:1", "is not a share"),
+        ("background:s0.gpu3-s0.nvswitch:1.5", "is not a share"),
+        ("background:s0.gpu3-s0.nvswitch:-0.3", "is not a share"),
+        ("background:s0.gpu3-s0.nvswitch:30%", "is not a share"),
+        ("background:s0.gpu3-s0.nvswitch:x2", "is not a share"),
+        ("background:s0.gpu3-s0.nvswitch:nan", "is not a share"),
+        ("background:s0.gpu3:0.3", "names no link"),
+        ("background:s0.gpu3-s0.gpu4:0.3", "there is no link s0.gpu3 -> s0.gpu4"),
+        ("background:s0.gpu3-s0.nvswich:0.3", 'did you mean "s0.nvswitch"'),
+        ("backgrund:s0.gpu3-s0.nvswitch:0.3", 'did you mean "background"'),
         ("dead-link:s0.gpu3-", 'there is no node ""'),
         ("dead-nic:s0.nic9", 'did you mean "s0.nic'),
         ("dead-nic:s0.nvswitch", 's0.nvswitch is a nvswitch, not a NIC; write "dead-node:s0.nvswitch"'),
@@ -240,6 +267,8 @@ def test_refused_on_other_machines() -> None:
         apply_faults(make("ring"), ["dead-link:gpu3-gpu4", "slow-link:gpu3-gpu4:x2"])
     with pytest.raises(TopologyError, match="less than 1 B/s"):
         apply_faults(make("ring", {"bandwidth": 2.0}), ["slow-gpu:0:x3"])
+    with pytest.raises(TopologyError, match="less than 1 B/s"):
+        apply_faults(make("ring", {"bandwidth": 2.0}), ["background:gpu0-gpu1:0.9"])
     with pytest.raises(TopologyError, match="no node"):
         apply_faults(PAIR, ["dead-nic:s0.nic1", "dead-nic:s0.nic1"])
     with pytest.raises(TopologyError, match="is not a kind of fault"):

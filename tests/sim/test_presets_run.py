@@ -1,0 +1,76 @@
+"""Every preset x every algorithm at 64 MiB: it runs and beats no bound, or is refused by a rule. Small presets always, larger
+ones with ``-m slow``."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+
+from algorithms.collectives import COLLECTIVES
+from algorithms.registry import Algorithm, catalogue
+from sim.bounds import Bounds, bounds
+from sim.simulate import make_launch, simulate
+from topologies import Topology, make, names
+from topologies.errors import ScheduleError
+
+NBYTES = 64 << 20
+SLICES = 4
+ULPS = 1 - 1e-9
+LARGEST, SMALL = 128, 8
+ALL_PAIRS = 20_000  # sends above which a schedule is left to other tests: hours of shared links in the event engine
+RULES = ("needs", "must", "have", "power of two", "even number")  # a refusal says what would be right
+SIZES = {name: len(make(name).gpus) for name in names()}
+
+
+@cache
+def machine(name: str) -> Topology:
+    return make(name)
+
+
+@cache
+def floor(name: str, collective: str, in_network: bool) -> Bounds:
+    return bounds(machine(name), COLLECTIVES[collective], NBYTES, in_network=in_network, itemsize=4)
+
+
+def outcome(name: str, algorithm: Algorithm) -> str:
+    """``ran``, ``refused: ...``, ``left out`` or what is wrong."""
+    try:
+        launch = make_launch(machine(name), algorithm.collective.name, algorithm.name, NBYTES, slices=SLICES if algorithm.pipelined else 1)
+    except ScheduleError as error:
+        known = str(error).startswith(f"{algorithm.name}: ") and any(rule in str(error) for rule in RULES)
+        return f"refused: {error}" if known else f"wrong: a refusal without a rule: {error}"
+    schedule = launch.schedule
+    assert schedule is not None
+    if len(schedule) > ALL_PAIRS:
+        return "left out"
+    took, told = simulate(machine(name), [launch]).time, floor(name, algorithm.collective.name, schedule.in_network)
+    return "ran" if took > 0 and took >= told.lower_bound_s * ULPS else f"wrong: took {took} s, not below {told}"
+
+
+def check(name: str, collective: str) -> list[str]:
+    found = {str(algorithm): outcome(name, algorithm) for algorithm in catalogue(COLLECTIVES[collective])}
+    wrong = {algorithm: what for algorithm, what in found.items() if what.startswith("wrong")}
+    assert not wrong
+    return [algorithm for algorithm, what in found.items() if what == "ran"]
+
+
+def test_every_preset_has_a_unit_of_at_most_128_gpus() -> None:
+    assert max(SIZES.values()) <= LARGEST
+    assert sum(size <= SMALL for size in SIZES.values()) >= 20
+
+
+@pytest.mark.parametrize("name", [name for name, size in SIZES.items() if size <= SMALL])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_small_presets(name: str, collective: str) -> None:
+    assert check(name, collective)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", [name for name, size in SIZES.items() if size > SMALL])
+@pytest.mark.parametrize("collective", COLLECTIVES)
+def test_large_presets(name: str, collective: str, request: pytest.FixtureRequest) -> None:
+    if "slow" not in str(request.config.getoption("markexpr")):
+        pytest.skip("minutes; run with -m slow")
+    assert check(name, collective)
