@@ -42,19 +42,13 @@ def run_collective(
     algorithm_name: str,
     nbytes: int,
     *,
-    options: Mapping[str, Any] | None = None,
-    channels: int = 1,
-    slices: int = 1,
-    dtype: str = "float32",
     model: Model | None = None,
     engine: str = "event",
     progress: Progress | None = None,
+    **built: Any,
 ) -> Result:
-    """One collective by one algorithm over all GPUs of a topology. Raises ScheduleError, ModelError."""
-    launch = make_launch(
-        topology, collective_name, algorithm_name, nbytes, options=options, channels=channels, slices=slices, dtype=dtype
-    )
-    return simulate(topology, [launch], model, engine, progress)
+    """One collective by one algorithm over all GPUs of a topology; ``built`` as for ``make_launch``. Raises ScheduleError, ModelError."""
+    return simulate(topology, [make_launch(topology, collective_name, algorithm_name, nbytes, **built)], model, engine, progress)
 
 
 def make_launch(
