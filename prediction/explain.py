@@ -95,8 +95,8 @@ def _equal_links(result: Result, hops: int) -> tuple[float, float] | None:
 
 
 def both_bounds(topology: Topology, collective: Collective, nbytes: int, *, root: int = 0, dtype: str = "float32") -> tuple[Bounds, Bounds]:
-    """Lower bounds point to point, and for switches that reduce and multicast. Raises ScheduleError."""
+    """Lower bounds point to point (with what would raise them), and for switches that reduce and multicast. Raises ScheduleError."""
     itemsize = dtype_bytes(dtype)
     Launch(None, nbytes, dtype=dtype).elements  # noqa: B018  refuse a size that is not a whole number of elements
-    plain, in_network = (bounds(topology, collective, nbytes, root=root, in_network=way, itemsize=itemsize) for way in (False, True))
-    return plain, in_network
+    plain = bounds(topology, collective, nbytes, root=root, itemsize=itemsize, relief=True)
+    return plain, bounds(topology, collective, nbytes, root=root, itemsize=itemsize, in_network=True)

@@ -12,7 +12,7 @@ import numpy as np
 from algorithms.collectives import COLLECTIVES
 from algorithms.registry import Algorithm, catalogue
 from algorithms.schedule import Op, Schedule
-from sim.closed_forms import lookup
+from sim.closed_forms import interval, lookup
 from topologies import get, names
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -69,6 +69,8 @@ def _entry(algorithm: Algorithm) -> str:
         rows.append(f"- Options: {options.replace('=None', '')}")
     if form:
         rows.append(f"- Closed form on a {form.topology}: `{form.formula}`")
+    elif ends := interval(collective, algorithm.name):
+        rows.append(f"- On a {ends.least.topology} at least `{ends.least.formula}`, at most `{ends.most.formula}`")
     if not algorithm.refusal(RANKS):
         rows.append(f"\n![{algorithm.name}, {collective} over {RANKS} ranks](images/catalogue/{collective}_{algorithm.name}.svg)")
     return "\n".join(rows) + "\n"

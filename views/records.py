@@ -175,12 +175,15 @@ def verification_record(v: Verification) -> Record:
 
 
 def bounds_record(topology: str, nranks: int, collective: str, nbytes: int, plain: Bounds, in_network: Bounds) -> Record:
-    """Point to point, and what switches that reduce and multicast could reach."""
+    """Point to point, and what switches that reduce and multicast could reach. ``headroom``: times faster until ``next_limit``
+    binds, once what limits (with ``ties`` other cuts) has more bandwidth; null: nothing else is known to."""
+    relief = plain.relief
     return {
         "latency_s": plain.latency_s, "bandwidth_s": plain.bandwidth_s, "lower_bound_s": plain.lower_bound_s, "limiting": plain.limiting,
         "in_network": {
             "latency_s": in_network.latency_s, "bandwidth_s": in_network.bandwidth_s, "lower_bound_s": in_network.lower_bound_s,
             "limiting": in_network.limiting,
         },
+        "headroom": relief and relief.headroom, "next_limit": relief and relief.next_limit, "ties": relief and relief.ties,
         "topology": topology, "nranks": nranks, "collective": collective, "size_bytes": nbytes,
     }  # fmt: skip

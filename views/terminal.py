@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import textwrap
 from collections.abc import Sequence
 from typing import Literal
@@ -15,7 +16,7 @@ from algorithms.registry import Algorithm
 from prediction.explain import Explained
 from prediction.predict import MAX_SLICES, SLICE_BYTES, Candidate, Prediction
 from prediction.verify import Verification
-from sim.bounds import Bounds
+from sim.bounds import WIDER, Bounds
 from sim.result import Result
 from topologies.registry import Entry
 from topologies.units import format_bandwidth, format_bytes, format_time
@@ -206,4 +207,19 @@ def bounds_lines(topology: str, nranks: int, collective: str, nbytes: int, plain
     if in_network.lower_bound_s < plain.lower_bound_s:
         made.add_row("  with switches that reduce", format_time(in_network.lower_bound_s), in_network.limiting)
     head = f"{collective} of {format_bytes(nbytes)} over {nranks} ranks on {topology} takes at least {format_time(plain.lower_bound_s)}"
-    return [head, f"limited by {plain.limiting}", made]
+    return [head, f"limited by {plain.limiting}", *_faster(plain), made]
+
+
+def _faster(bound: Bounds) -> list[str]:
+    """One line: what would raise the bound, by how much, and what binds then."""
+    relief = bound.relief
+    if relief is None or not bound.lower_bound_s:
+        return []
+    latency = bound.latency_s >= bound.bandwidth_s
+    others = f" and {relief.ties} other{'s' * (relief.ties > 1)} that bind{'s' * (relief.ties == 1)} as much" if relief.ties else ""
+    what = "less latency (more bandwidth does not help)" if latency else f"more bandwidth at {bound.limiting}{others}"
+    if not relief.next_limit:
+        return [f"to go faster: {what}; nothing else limits"]
+    if relief.headroom >= WIDER and not latency:
+        return [f"to go faster: {what}; nothing else limits before {WIDER}x"]
+    return [f"to go faster: {what}, up to {math.floor(100 * relief.headroom) / 100:.2f}x, then {relief.next_limit} binds"]

@@ -18,14 +18,16 @@ NBYTES = 64 << 20
 SLICES = 4
 ULPS = 1 - 1e-9
 LARGEST, SMALL = 128, 8
-ALL_PAIRS = 20_000  # sends above which a schedule is left to other tests: hours of shared links in the event engine
-RULES = ("needs", "must", "have", "power of two", "even number")  # a refusal says what would be right
-SIZES = {name: len(make(name).gpus) for name in names()}
+MOST_SENDS = 100_000  # above, the event engine takes minutes: only multi-ring on 128 GPUs (8 rings each way)
+UNITS = {"dragonfly": {"groups": 4}}  # 32 GPUs, not 72: its few global links are shared by all pairs, which takes minutes
 
 
 @cache
 def machine(name: str) -> Topology:
-    return make(name)
+    return make(name, UNITS.get(name))
+
+
+SIZES = {name: len(machine(name).gpus) for name in names()}
 
 
 @cache
@@ -38,11 +40,11 @@ def outcome(name: str, algorithm: Algorithm) -> str:
     try:
         launch = make_launch(machine(name), algorithm.collective.name, algorithm.name, NBYTES, slices=SLICES if algorithm.pipelined else 1)
     except ScheduleError as error:
-        known = str(error).startswith(f"{algorithm.name}: ") and any(rule in str(error) for rule in RULES)
+        known = str(error).startswith(f"{algorithm.name}: ") and ": needs " in str(error)
         return f"refused: {error}" if known else f"wrong: a refusal without a rule: {error}"
     schedule = launch.schedule
     assert schedule is not None
-    if len(schedule) > ALL_PAIRS:
+    if len(schedule) > MOST_SENDS:
         return "left out"
     took, told = simulate(machine(name), [launch]).time, floor(name, algorithm.collective.name, schedule.in_network)
     return "ran" if took > 0 and took >= told.lower_bound_s * ULPS else f"wrong: took {took} s, not below {told}"

@@ -198,7 +198,7 @@ def test_text_and_value_are_two_forms_of_one() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", 'is not a kind of fault; known: dead-link'),
+        ("", 'is not a kind of fault; known: background'),
         ("slow-gpus:3:x2", 'did you mean "slow-gpu"'),
         ("slow-gpu", 'something is missing; write it as "slow-gpu:3:x1.6"'),
         ("slow-gpu:3", "something is missing"),
