@@ -144,7 +144,7 @@ def test_without_latency_twice_the_data_takes_twice_the_time(name: Name) -> None
 def test_every_algorithm_has_a_closed_form_or_an_interval() -> None:
     known = {(a.collective.name, a.name) for a in catalogue()}
     lacking = sorted(known - set(FORMS) - set(INTERVALS) - set(NEITHER))
-    assert not lacking, f"give these a form or an interval in sim/closed_forms_*.py, or a reason in NEITHER here: {lacking}"
+    assert not lacking, f"give these a form or an interval in sim/closed_forms/, or a reason in NEITHER here: {lacking}"
     assert set(FORMS) | set(INTERVALS) | set(NEITHER) == known
     assert not set(FORMS) & set(INTERVALS)
     assert all(NEITHER.values())
@@ -158,7 +158,7 @@ def test_lookups_know_both() -> None:
     assert lookup("all-to-all", "pairwise") is FORMS["all-to-all", "pairwise"]
 
 
-@pytest.mark.parametrize("first", ["closed_forms", "closed_forms_base", "closed_forms_groups", "closed_forms_intervals"])
+@pytest.mark.parametrize("first", ["closed_forms", "closed_forms.base", "closed_forms.groups", "closed_forms.intervals"])
 def test_registries_are_full_whatever_is_imported_first(first: str) -> None:
     code = f"import sim.{first}; from sim.closed_forms import FORMS, INTERVALS; print(len(FORMS), len(INTERVALS))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -1,10 +1,10 @@
-"""Closed forms of algorithms in which all ranks do the same in step, each over its own links; terms: ``closed_forms_base``."""
+"""Closed forms of algorithms in which all ranks do the same in step, each over its own links; terms: ``base``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.closed_forms_base import Case, even_ranks, form, power_of_two
+from sim.closed_forms.base import Case, even_ranks, form, power_of_two
 
 Round = tuple[int, set[int], set[int]]
 """Blocks of a message, which of them (numbered from the rank that sends) it reads, and where it leaves them at the rank that gets it."""

@@ -1,10 +1,10 @@
-"""Closed forms of flat and k-nomial trees, of binomial scatter and gather, and of what is made of them; terms: ``closed_forms_base``.
+"""Closed forms of flat and k-nomial trees, of binomial scatter and gather, and of what is made of them; terms: ``base``.
 
 On a star a sender with one queue never shares its link up, nor a receiver with one sender its link down."""
 
 from __future__ import annotations
 
-from sim.closed_forms_base import Case, even_ranks, form, power_of_two
+from sim.closed_forms.base import Case, even_ranks, form, power_of_two
 
 
 def _levels(case: Case) -> int:

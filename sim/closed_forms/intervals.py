@@ -1,4 +1,4 @@
-"""Intervals for algorithms whose messages share links in ways that no formula follows; terms: ``closed_forms_base``.
+"""Intervals for algorithms whose messages share links in ways that no formula follows; terms: ``base``.
 
 At least: the longest chain of messages that wait for one another, each alone on its links. At most: the same chain, each with as
 many on its ports at once as there are queues; a fair share is never less than a port over their number."""
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sim.closed_forms_base import Case, grouped, no_sums, within
+from sim.closed_forms.base import Case, grouped, no_sums, within
 
 
 def _height(ranks: int) -> int:

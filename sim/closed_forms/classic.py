@@ -1,25 +1,10 @@
-"""Closed forms in alpha, beta and gamma: an independent check of the engines, which must not import this.
-
-This file has rings, trees and parameter servers, ``closed_forms_*`` the others and the terms; ``lookup`` and ``interval`` know all."""
+"""Closed forms of rings, trees and parameter servers; terms: ``base``."""
 
 from __future__ import annotations
 
 import math
 
-from sim import closed_forms_exchange, closed_forms_groups, closed_forms_intervals, closed_forms_rooted  # noqa: F401  they register
-from sim.closed_forms_base import FORMS, INTERVALS, Case, ClosedForm, Interval, even, form, power_of_two, three
-
-__all__ = ["FORMS", "INTERVALS", "ClosedForm", "Interval", "interval", "lookup"]
-
-
-def lookup(collective_name: str, algorithm_name: str) -> ClosedForm | None:
-    """The closed form of an algorithm, or None: there is none, or none that is exact."""
-    return FORMS.get((collective_name, algorithm_name))
-
-
-def interval(collective_name: str, algorithm_name: str) -> Interval | None:
-    """The interval that holds the time of an algorithm without a closed form, or None."""
-    return INTERVALS.get((collective_name, algorithm_name))
+from sim.closed_forms.base import Case, even, form, power_of_two, three
 
 
 @form("reduce-scatter", "ring", "ring", "(n-1)(o + M/(nB) + L + M/(nR))")

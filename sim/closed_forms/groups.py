@@ -1,10 +1,10 @@
-"""Closed forms of algorithms in levels, for groups that are told: K groups of g ranks; terms: ``closed_forms_base``."""
+"""Closed forms of algorithms in levels, for groups that are told: K groups of g ranks; terms: ``base``."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from sim.closed_forms_base import Case, even, even_ranks, form, grouped, no_sums
+from sim.closed_forms.base import Case, even, even_ranks, form, grouped, no_sums
 
 
 def _sizes(case: Case) -> tuple[int, int]:
