@@ -37,6 +37,8 @@ with errors_at(where):
 for column, fact in zip(st.columns(5), explored.cards(here, shown, bound, lang), strict=True):
     column.metric(fact.label, fact.value, help=fact.help, border=True)
 st.markdown(f"{reason.sentence} {reason.bound}")
+if gpus > runs.ALL_UP_TO:
+    st.caption(text(lang, "explore.some", n=runs.ALL_UP_TO))
 
 factor = collective(chosen.collective).busbw_factor(gpus)
 left, right = st.columns(2, gap="medium")

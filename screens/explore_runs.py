@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from algorithms.collectives import collective
-from algorithms.registry import find
+from algorithms.registry import catalogue, find
 from prediction.compare import Report, compare
 from prediction.limits import machine_of
 from prediction.nccl_tests import read_text
@@ -20,6 +20,10 @@ from views.explored import Reason, reason
 from views.text import text
 from views.topology_picture import result_svg
 
+ALL_UP_TO = 16
+"""GPUs up to which every algorithm is simulated at the chosen size, so that the fastest is the fastest of all."""
+BEST = 3
+"""So many of the fastest get a curve whether textbook or not."""
 MAX_GPUS = 128
 """The page simulates no more while a person waits; the terminal does."""
 FIRST, LAST = 10, 32
@@ -82,15 +86,24 @@ def sizes(chosen: Scenario) -> list[int]:
     return sorted({*(2**k for k in range(FIRST, LAST + 1, apart)), chosen.nbytes, 2**LAST})
 
 
+def drawn(chosen: Scenario) -> tuple[str, ...]:
+    """The algorithms that get a curve: those asked for, and the fastest of all at the chosen size where all are simulated there."""
+    if len(cluster(chosen.topology, chosen.params).gpus) > ALL_UP_TO:
+        return chosen.algorithms
+    every = tuple(a.name for a in catalogue(collective(chosen.collective)))
+    best = [c.algorithm for c in row(chosen.topology, chosen.params, chosen.collective, every, chosen.nbytes)[0].candidates[:BEST]]
+    return (*chosen.algorithms, *(name for name in best if name not in chosen.algorithms))
+
+
 def curve(chosen: Scenario, words: str) -> tuple[list[Row], dict[str, str]]:
     """The algorithms at every size, behind a progress bar with ``words`` if that takes a while."""
     rows, skipped = [], dict[str, str]()
-    wanted = sizes(chosen)
+    wanted, algorithms = sizes(chosen), drawn(chosen)
     slot = st.empty()
     for done, nbytes in enumerate(wanted):
         if len(wanted) < SMALL:
             slot.progress(done / len(wanted), words)
-        found, skipped = row(chosen.topology, chosen.params, chosen.collective, chosen.algorithms, nbytes)
+        found, skipped = row(chosen.topology, chosen.params, chosen.collective, algorithms, nbytes)
         rows.append(found)
     slot.empty()
     return rows, skipped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,10 @@ def test_default_shows_the_fastest_on_a_dgx_h100() -> None:
     at = explore()
     assert not at.exception
     assert not at.error
-    row = predict(make("dgx-h100"), "all-reduce", [MIB64], algorithms=usual("all-reduce")[0]).rows[0]
+    everyone = predict(make("dgx-h100"), "all-reduce", [MIB64]).rows[0]
+    names = {*usual("all-reduce")[0], *(c.algorithm for c in everyone.candidates[:3])}
+    row = replace(everyone, candidates=tuple(c for c in everyone.candidates if c.algorithm in names))
+    assert row.best == everyone.best
     assert cards(at)[0] == format_time(row.best.time_s)
     assert cards(at)[3] == label("en", "explore.short", row.best.algorithm) == "SHARP"
     (frame,) = at.table
@@ -104,7 +108,7 @@ def test_every_collective_is_shown(collective: str) -> None:
 
 
 def test_other_algorithms_are_added_by_hand_and_by_link() -> None:
-    other = "nvls"
+    other = "one-shot"  # too slow to come in by itself
     assert other in usual("all-reduce")[1]
     at = explore()
     assert other not in {*at.table[0].value["Algorithm"]}
