@@ -53,7 +53,7 @@ def _blocks(topology: Topology) -> list[list[str]]:
     for node in topology.nodes:
         if node.server is not None:
             blocks[node.server].append(node.name)
-        elif node.kind != "switch":
+        elif node.kind not in ("switch", "nvswitch"):
             above = (other for other in topology.graph.successors(node.name) if topology.node(other).kind == "switch")
             blocks[next(above, "")].append(node.name)
     return list(blocks.values())
@@ -91,6 +91,11 @@ def _columns(topology: Topology, blocks: Sequence[Sequence[str]], numbers: Seque
             label = f"server {number}" if fits(f"server {number}", count * column) else str(number)
             frames.append(Frame(label if len(blocks) > 1 else "", left - SPACE / 2 + 1, 0, count * column + SPACE - 2, 0))
         left += count * column + SPACE
+    shared = [node.name for node in topology.nodes if node.kind == "nvswitch" and node.server is None]
+    ends = [end for span in spans.values() for end in span]
+    for i, name in enumerate(shared):  # an NVSwitch of several servers lies below them all
+        part = (max(ends) - min(ends)) / len(shared)
+        spans[name] = (min(ends) + i * part, min(ends) + (i + 1) * part)
     return spans, frames
 
 

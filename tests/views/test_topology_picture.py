@@ -63,7 +63,7 @@ def test_what_is_left_out_is_said_and_the_busiest_servers_stay() -> None:
     assert "s37.gpu0" in plan.boxes
     assert "s39.gpu0" not in plan.boxes
     assert plan.left_out == {"server": 32, "gpu": 256, "cpu": 80}
-    assert "32 less busy servers" in topology_svg(topology)
+    assert "32 servers, none busier" in topology_svg(topology)
 
 
 def test_grids_are_known_by_their_cables_not_their_name() -> None:
