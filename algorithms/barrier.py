@@ -20,7 +20,7 @@ def dissemination(n: int, radix: int = 2) -> Iterator[Send]:
     """ceil(log_k n) rounds for any n: in round i every rank signals the k-1 ranks at 1..k-1 times k^i (Hensgen et al. 1988; MPICH)."""
     if radix < 2:
         raise ScheduleError(f"dissemination: radix {radix} must be at least 2")
-    rank = np.arange(n)
+    rank, radix = np.arange(n), min(radix, n)
     for step in range(next(rounds for rounds in range(1, n + 1) if radix**rounds >= n)):
         for turn in range(1, radix):
             distance = turn * radix**step

@@ -40,7 +40,7 @@ def hierarchical_3(n: int, groups: ByServer = None, servers: int = 0) -> Schedul
     ``servers`` next to one another form a rack; 0: racks as large as they are many, where the number of servers allows."""
     ranks = table("hierarchical-3", n, groups)
     count, size = ranks.shape
-    if servers and count % servers:
+    if servers < 0 or (servers and count % servers):
         raise ScheduleError(f"hierarchical-3: servers {servers} of {count} to a rack: needs a divisor of {count}")
     racks, rack = (count // servers, servers) if servers else grid("hierarchical-3", count, None)
     return bucket("hierarchical-3", ALL_REDUCE, (size, rack, racks), ranks.reshape(racks, rack, size).transpose(2, 1, 0).ravel().tolist())

@@ -20,7 +20,7 @@ def k_nomial_broadcast(n: int, root: int = 0, radix: int = 4) -> Iterator[Send]:
     A rank's parent is its number in base k (``radix``) with the lowest digit that is not 0 cleared; farthest ranks first."""
     if radix < 2:
         raise ScheduleError(f"k-nomial-tree: radix {radix} must be at least 2")
-    rank = np.arange(n)
+    rank, radix = np.arange(n), min(radix, n)
     levels = next(level for level in range(1, n + 1) if radix**level >= n)
     for step in range(levels):
         distance = radix ** (levels - 1 - step)

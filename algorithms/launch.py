@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -82,15 +83,19 @@ class Launch:
     start: float = 0.0
     duration: float = 0.0
 
+    def __post_init__(self) -> None:
+        for what, seconds in (("start", self.start), ("duration", self.duration)):
+            if not (seconds >= 0 and math.isfinite(seconds)):
+                raise ScheduleError(f"launch: {what} {seconds} s must be zero or positive, and finite")
+
     @property
     def elements(self) -> int:
         """Number of elements; ScheduleError when ``nbytes`` is not a whole number of them."""
         size = dtype_bytes(self.dtype)
         if self.nbytes < 0 or self.nbytes % size:
-            raise ScheduleError(
-                f"size {self.nbytes} B is not a whole number of {self.dtype} elements of {size} B; "
-                f"write {max(0, self.nbytes) // size * size} B or {(max(0, self.nbytes) // size + 1) * size} B"
-            )
+            below = max(0, self.nbytes) // size * size
+            right = f"{below} B or {below + size} B" if below else f"{size} B"
+            raise ScheduleError(f"size {self.nbytes} B is not a whole number of {self.dtype} elements of {size} B; write {right}")
         return self.nbytes // size
 
 

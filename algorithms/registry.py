@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
@@ -97,20 +98,19 @@ def _value(algorithm: str, option: Option, value: Any) -> Any:
     if option.type is int:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        if isinstance(value, str) and value.strip().lstrip("-").isascii() and value.strip().lstrip("-").isdigit() and len(value) < 12:
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,11}", value.strip()):
             return int(value)
         raise ScheduleError(f'{where}: "{value}" is not a whole number; write {option.name}=1')
     if option.type is Dims:
         sizes = value.split("x") if isinstance(value, str) else value
-        if isinstance(sizes, list | tuple) and all(str(size).isascii() and str(size).isdigit() and 0 < int(size) < 10**9 for size in sizes):
+        if isinstance(sizes, list | tuple) and all(re.fullmatch(r"0*[1-9][0-9]{0,8}", str(size)) for size in sizes):
             return Dims(int(size) for size in sizes)
         raise ScheduleError(f'{where}: "{value}" is not a list of sizes; write {option.name}=4x4')
     if isinstance(value, str):
-        try:
+        if re.fullmatch(r"[0-9]{1,9}([,/][0-9]{1,9})*", value):
             return tuple(tuple(int(rank) for rank in group.split(",")) for group in value.split("/"))
-        except ValueError:
-            raise ScheduleError(f'{where}: "{value}" is not a list of groups; write ranks as {option.name}=0,1,2,3/4,5,6,7') from None
-    return tuple(tuple(group) for group in value) if value is not None else None
+        raise ScheduleError(f'{where}: "{value}" is not a list of groups; write ranks as {option.name}=0,1,2,3/4,5,6,7')
+    return tuple(tuple(group) for group in value) if value else None
 
 
 def _option(parameter: inspect.Parameter, hint: Any) -> Option:

@@ -13,7 +13,7 @@ from algorithms.launch import Launch
 from algorithms.registry import Algorithm, find
 from sim.simulate import make_launch
 from topologies import get, make, names, read_cluster
-from topologies.errors import RingscopeError, ScheduleError
+from topologies.errors import RingscopeError, ScheduleError, TopologyError, quoted
 from topologies.faults import apply_faults
 from topologies.graph import Topology
 
@@ -23,6 +23,7 @@ BYTES_PER_SEND = 1000
 MAX_GPUS = 8192
 """Of a topology that is run: finding the routes through one switch takes minutes beyond, and 100 kB a GPU."""
 BYTES_PER_GPU = 100_000
+MAX_NAME = 300
 PROBES = (64, 256)
 """Numbers of ranks from which larger schedules are extrapolated; every algorithm's rule admits powers of two."""
 
@@ -98,6 +99,9 @@ def machine_of(spec: str, params: Mapping[str, str], faults: Sequence[str] = (),
     _check_gpus(_asked_gpus(params))
     topology = read_cluster(spec, params) if is_file else make(spec, params)
     _check_gpus(len(topology.gpus))
+    for name in (topology.name, *topology.graph):
+        if not (name.isprintable() and 0 < len(name) <= MAX_NAME):  # names go to a terminal
+            raise TopologyError(f"{spec}: {quoted(name)} is not a name; write 1 to {MAX_NAME} printable characters")
     return apply_faults(topology, faults, seed)
 
 

@@ -27,11 +27,12 @@ class CriticalPath:
 
 
 def critical_path(plan: Plan, times: Times, overhead: float) -> CriticalPath:
-    """Walk back from the message that ends last. Waiting is what no other term explains: a start time, compute, a FIFO link."""
+    """Walk back from the message or compute that ends last. Waiting is what no other term explains: a start, compute, a FIFO link."""
     terms = dict.fromkeys(("overhead_s", "latency_s", "bandwidth_s", "reduce_s", "wait_s"), 0.0)
     by: dict[tuple[str, str], float] = defaultdict(float)
     chain: list[int] = []
-    node, sent_only = (int(np.argmax(times.end)), False) if plan.messages else (-1, False)
+    ends = np.concatenate([times.end, times.joined])  # compute may end last
+    node, sent_only = (int(np.argmax(ends)), False) if len(ends) else (-1, False)
     while node >= 0:
         if node >= plan.messages:
             terms["wait_s"] += float(plan.delay[node - plan.messages])

@@ -40,6 +40,8 @@ class Times:
     cause_sent: NDArray[np.bool_]
     reduce_cause: Ints
     limit: Ints
+    joined: Floats
+    """Per join, when it was over."""
 
 
 class _Timer(simpy.Event):
@@ -82,6 +84,7 @@ class _Engine:
         self.rate, self.since, self.version = [0.0] * m, [0.0] * m, [0] * m
         self.times = {key: [0.0] * m for key in ("start", "flow", "sent", "arrived", "reducing", "end")}
         self.cause, self.cause_sent, self.reduce_cause = [-1] * n, [False] * n, [-1] * m
+        self.joined = [0.0] * (n - m)
 
     def run(self) -> Times:
         for node in range(self.plan.nodes):
@@ -96,6 +99,7 @@ class _Engine:
         return Times(
             **columns, cause=np.asarray(self.cause, dtype=np.int64), cause_sent=np.asarray(self.cause_sent, dtype=np.bool_),
             reduce_cause=np.asarray(self.reduce_cause, dtype=np.int64), limit=limit,
+            joined=np.asarray(self.joined, dtype=np.float64),
         )  # fmt: skip
 
     def _at(self, delay: float, kind: int, node: int, version: int = 0) -> None:
@@ -118,6 +122,7 @@ class _Engine:
         elif kind == REDUCED:
             self._end(node)
         else:
+            self.joined[node - self.plan.messages] = self.env.now
             self._release(node, sent=False)
 
     def _release(self, node: int, *, sent: bool) -> None:

@@ -74,7 +74,9 @@ class Plan:
 
 
 def make_plan(topology: Topology, launches: Sequence[Launch], model: Model) -> Plan:
-    """Lay launches out on the topology. ScheduleError for a launch that waits for itself or one that is not there."""
+    """Lay launches out on the topology. ScheduleError without launches, or for one that waits for itself or one that is not there."""
+    if not launches:
+        raise ScheduleError(f"{topology.name}: nothing to simulate; give at least one launch")
     return _Planner(topology, launches, model).plan()
 
 

@@ -31,7 +31,7 @@ Ratio = Annotated[float, "ratio"]
 Value = str | int | float | bool | tuple[int, ...] | list[int] | None
 Generator = TypeVar("Generator", bound=Callable[..., Topology])
 
-MEMORY_LIMIT = 2 * 2**30
+MEMORY_LIMIT = 2**29
 """Bytes a generated topology may take."""
 BYTES_PER_PART = 700
 """Of a node or a directed link, with its share of the graph; measured with tracemalloc on CPython 3.11, rounded up."""
@@ -184,7 +184,7 @@ def _read_ratio(value: Value, where: str) -> float:
 
 
 def check_size(name: str, what: str, count: int, parts: Callable[[int], int]) -> None:
-    """Refuse, before building, ``count`` of ``what`` if ``parts(count)`` nodes and directed links do not fit in 2 GiB.
+    """Refuse, before building, ``count`` of ``what`` if ``parts(count)`` nodes and directed links do not fit in 512 MiB.
 
     ``parts`` must not decrease; the TopologyError says what would be needed and the largest count that fits.
     """
@@ -197,5 +197,5 @@ def check_size(name: str, what: str, count: int, parts: Callable[[int], int]) ->
         fits, too_many = (middle, too_many) if parts(middle) <= room else (fits, middle)
     advice = f"the largest that fits is {what} = {fits}" if fits else f"not even {what} = 1 fits: lower the other sizes"
     need = parts(count) * BYTES_PER_PART / 2**30
-    raise TopologyError(f"{name}: {what} = {count} needs about {need:.3g} GiB, more than the {MEMORY_LIMIT >> 30} GiB allowed; "
+    raise TopologyError(f"{name}: {what} = {count} needs about {need:.3g} GiB, more than the {MEMORY_LIMIT / 2**30:.3g} GiB allowed; "
                         f"{advice}")  # fmt: skip

@@ -189,3 +189,24 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "_say", broken)
     with pytest.raises(ValueError, match="of ours"):
         cli.main(["topologies"])
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("simulate -t star -c broadcast -a chain -s 64KiB --option root=--3", "not a whole number"),
+        ("simulate -t star -c all-reduce -a torus-bucket -s 64KiB --option dims=" + "9" * 5000, "list of sizes"),
+        ("simulate -t star -c all-reduce -a hierarchical-3 -s 64KiB --option servers=-1", "needs a divisor"),
+        ("simulate -t star -c all-reduce -a hierarchical -s 64KiB --option groups=０,1,2,3/4,5,6,7", "list of groups"),
+        ("simulate -t star -c all-reduce -a ring -s 1B", "write 4 B"),
+    ],
+)
+def test_options_that_no_algorithm_takes(command: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert says in refused(capsys, command.split(" "))
+
+
+def test_names_that_a_terminal_would_obey_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "evil.toml"
+    cables = '[{ between = ["gpu0", "gpu1"], kind = "nvlink3" }]'
+    path.write_text('name = "\\u001b[31m"\nnodes = [{ name = "gpu0", kind = "gpu" }, { name = "gpu1", kind = "gpu" }]\nlinks = ' + cables)
+    assert "printable" in refused(capsys, ["simulate", "-t", str(path), "-c", "all-reduce", "-a", "ring", "-s", "1MiB"])

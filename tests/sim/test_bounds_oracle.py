@@ -237,3 +237,9 @@ def test_relief_never_promises_a_slower_bound_and_leaves_it_as_it_was(topology: 
     assert relief(told).next_limit
     plain = bounds(topology, collective, M)
     assert (plain.relief, plain.limiting, plain.lower_bound_s) == (None, told.limiting, told.lower_bound_s)
+
+
+def test_among_very_many_ranks_without_groups_latency_still_bounds() -> None:
+    found = bounds(make("ring", {"gpus": 2000}), ALL_REDUCE, 1 << 20)
+    assert found.lower_bound_s == found.latency_s > 0
+    assert "latency" in found.limiting

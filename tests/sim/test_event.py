@@ -293,3 +293,23 @@ def test_bad_launches_are_refused() -> None:
         run_collective(make("ring", {"gpus": 4}), "all-reduce", "sharp", 1 << 20)
     with pytest.raises(ModelError, match="did you mean"):
         run_collective(topology, "broadcast", "chain", 1000, engine="evnt")
+
+
+def test_compute_that_ends_last_is_on_the_critical_path() -> None:
+    ring = find(ALL_REDUCE, "ring").build(4)
+    topology = star(4)
+    launches = [Launch(ring, 4000, Placement.of(topology, ring)), Launch(None, duration=1e-3, after=(0,))]
+    r = simulate(topology, launches)
+    p = r.critical_path()
+    assert p.wait_s == pytest.approx(1e-3, rel=1e-12)
+    assert p.latency_s + p.bandwidth_s + p.wait_s == pytest.approx(r.time, rel=1e-12)
+    alone = simulate(topology, [Launch(None, duration=1e-3)])
+    assert alone.critical_path().wait_s == alone.time == 1e-3
+
+
+def test_nonsense_launches_are_refused() -> None:
+    for times in ({"start": -1.0}, {"start": float("nan")}, {"duration": float("inf")}):
+        with pytest.raises(ScheduleError, match="zero or positive"):
+            Launch(None, **times)
+    with pytest.raises(ScheduleError, match="nothing to simulate"):
+        simulate(star(4), [])
