@@ -7,17 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from algorithms.collectives import ALL_REDUCE
+from algorithms.places import whole
 from algorithms.registry import Groups, algorithm
 from algorithms.schedule import Send, copy, reduce
-from topologies.errors import ScheduleError
 
 
 @algorithm(ALL_REDUCE, pipelined=True)
 def sharp(n: int, groups: Groups | None = None) -> Iterator[Send]:
     """Each rank sends M up and receives M, half of ring's traffic: one aggregator a group (leaf) and one above them."""
-    leaves = groups or (tuple(range(n)),)
-    if sorted(rank for group in leaves for rank in group) != list(range(n)):
-        raise ScheduleError(f"sharp: groups {leaves} must name each rank 0..{n - 1} once")
+    leaves = whole("sharp", n, groups)
     leaf_of = np.empty(n, dtype=np.int64)
     for number, group in enumerate(leaves):
         leaf_of[list(group)] = n + number

@@ -58,8 +58,9 @@ class Result:
         return ends
 
     def algbw(self, launch: int = 0) -> float:
-        """Bytes over seconds, as nccl-tests prints it [B/s]; 0 for an empty launch."""
-        took = self.launch_end(launch) - self.launches[launch].start
+        """Bytes over seconds since the launch could begin, as nccl-tests prints it [B/s]; 0 for an empty launch."""
+        asked = self.launches[launch]
+        took = self.launch_end(launch) - max([asked.start, *(self.launch_end(other) for other in asked.after)])
         return self.launches[launch].nbytes / took if took > 0 else 0.0
 
     def busbw(self, launch: int = 0) -> float | None:

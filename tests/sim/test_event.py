@@ -100,6 +100,7 @@ def test_launches_wait_for_start_times_compute_and_each_other() -> None:
     r = simulate(topology, chain)
     assert r.trace.start.min() == 1e-3
     assert r.time == pytest.approx(1e-3 + 5e-4 + 2 * alone, rel=1e-12)
+    assert r.algbw(3) == pytest.approx(4000 / alone, rel=1e-9)  # not counting what it waited for
     path = r.critical_path()
     assert path.wait_s == pytest.approx(1.5e-3, rel=1e-12)
     assert simulate(topology, [Launch(ring, 4000, place, start=7e-3)]).trace.start.min() == 7e-3
