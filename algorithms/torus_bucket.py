@@ -17,8 +17,8 @@ from topologies.errors import ScheduleError
 def torus_bucket(n: int, dims: Dims | None = None, bidirectional: int = 0) -> Schedule:
     """2 sum(d-1) steps over dims such as 4x4, one copy on M/D starting in each of the D dimensions (BlueConnect; TPU tori).
 
-    Ranks are numbered row by row. ``bidirectional`` 1: also the other way round, 2D copies on M/(2D). Without dims: two as
-    equal as n allows."""
+    Ranks are numbered row by row. ``bidirectional`` 1: also the other way round, 2D copies on M/(2D). Without dims: those of the
+    topology, else two as equal as n allows."""
     return _copies(ALL_REDUCE, n, dims, bidirectional)
 
 

@@ -7,6 +7,7 @@
     nodes = [{ name = "gpu0", kind = "gpu" }, { name = "gpu1", kind = "gpu", server = 0 }]
     links = [{ between = ["gpu0", "gpu1"], kind = "nvlink3" }, { from = ..., to = ..., bandwidth = "400Gb/s", latency = "1us" }]
     groups = { servers = [[0, 1]] }
+    dims = [2]                   # the ranks are a row of 2, as [4, 4] would be 4 rows of 4
 
 ``between`` is both directions of a cable; ``kind`` of the link table gives lanes, bandwidth, latency and source unless stated.
 """
@@ -27,9 +28,10 @@ from topologies.registry import Value, get, make
 from topologies.units import parse_bandwidth, parse_count, parse_time
 
 MAX_FILE = 16 * 2**20
+MAX_DIMS = 32
 _KEY = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{16}}")  # the TOML parser is quadratic in the parts of a key
-_TOP_KEYS = ("topology", "params", "name", "nodes", "links", "groups")
+_TOP_KEYS = ("topology", "params", "name", "nodes", "links", "groups", "dims")
 Table = Mapping[str, Any]
 
 
@@ -104,7 +106,7 @@ def _preset(table: Table, params: Mapping[str, Value]) -> Topology:
 
 
 def _explicit(table: Table, stem: str, params: Mapping[str, Value]) -> Topology:
-    _check_keys(table, "", ("name", "nodes", "links", "groups"), ("nodes", "links"))
+    _check_keys(table, "", ("name", "nodes", "links", "groups", "dims"), ("nodes", "links"))
     if params:
         raise TopologyError(f"lists its own nodes and links, so it takes no parameter {quoted(next(iter(params)))}; edit the file")
     name = table.get("name", stem)
@@ -112,7 +114,7 @@ def _explicit(table: Table, stem: str, params: Mapping[str, Value]) -> Topology:
     nodes = [_node(entry, where) for entry, where in _entries(table, "nodes")]
     links = [link for entry, where in _entries(table, "links") for link in _links(entry, where)]
     ranks = sum(node.kind == "gpu" for node in nodes)
-    return Topology.build(name, nodes, links, _groups(table.get("groups", {}), ranks))
+    return Topology.build(name, nodes, links, _groups(table.get("groups", {}), ranks), _dims(table.get("dims", []), ranks))
 
 
 def _entries(table: Table, key: str) -> Iterator[tuple[Table, str]]:
@@ -185,6 +187,15 @@ def _groups(table: Table, ranks: int) -> dict[str, tuple[tuple[int, ...], ...]]:
             seen.add(rank)
         groups[key] = tuple(tuple(part) for part in parts)
     return groups
+
+
+def _dims(sizes: Any, ranks: int) -> tuple[int, ...]:
+    _check_type(sizes, "dims", list, "a list of sizes; write [4, 4]")
+    if len(sizes) > MAX_DIMS:
+        raise TopologyError(f"dims: {len(sizes)} sizes; a grid has at most {MAX_DIMS} dimensions")
+    for size in sizes:
+        _check_type(size, "dims", int, "a size; write whole numbers, as [4, 4]")
+    return tuple(parse_count(size, "dims", most=max(1, ranks)) for size in sizes)
 
 
 def _check_keys(table: Table, where: str, known: tuple[str, ...], needed: tuple[str, ...]) -> None:

@@ -45,6 +45,8 @@ def _reads_back(topology: Topology, path: Path, paired: bool) -> bool:
 
 def _lines(topology: Topology, paired: bool) -> Iterator[str]:
     yield f"name = {_text(topology.name)}"
+    if topology.dims:
+        yield f"dims = {list(topology.dims)}"
     yield from ("", "nodes = [", *(f"    {{ {_node(node)} }}," for node in topology.nodes), "]", "", "links = [")
     seen: set[tuple[str, str]] = set()
     for link in topology.links:

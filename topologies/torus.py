@@ -19,7 +19,8 @@ def torus(dims: Dims = (4, 4), bandwidth: Bandwidth = 25e9, latency: Seconds = 1
     """
     check_size("torus", "gpus", math.prod(dims), lambda n: n * (1 + 2 * len(dims)))
     links = [Link(f"gpu{a}", f"gpu{b}", "link", 1, bandwidth, latency) for a, b in grid(dims, (True,) * len(dims))]
-    return Topology.build(f"torus-{'x'.join(map(str, dims))}", [Node(f"gpu{r}", "gpu") for r in range(math.prod(dims))], links)
+    nodes = [Node(f"gpu{r}", "gpu") for r in range(math.prod(dims))]
+    return Topology.build(f"torus-{'x'.join(map(str, dims))}", nodes, links, dims=tuple(dims))
 
 
 def grid(dims: Sequence[int], wraps: Sequence[bool]) -> Iterator[tuple[int, int]]:

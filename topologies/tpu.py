@@ -32,4 +32,5 @@ def tpu_v4(dims: Dims = (4, 4, 4)) -> Topology:
     host_of = {rank: host for host, ranks in enumerate(hosts.values()) for rank in ranks}
     nodes = [Node(f"gpu{rank}", "gpu", host_of[rank]) for rank in range(math.prod(dims))]
     links = [link_of("tpu-ici", f"gpu{a}", f"gpu{b}") for a, b in grid(dims, [size % 4 == 0 for size in dims])]
-    return Topology.build(f"tpu-v4-{shape}", nodes, links, {"servers": tuple(tuple(ranks) for ranks in hosts.values())})
+    servers = tuple(tuple(ranks) for ranks in hosts.values())
+    return Topology.build(f"tpu-v4-{shape}", nodes, links, {"servers": servers}, tuple(dims))

@@ -68,6 +68,8 @@ def test_explicit_takes_the_table_unless_stated(file) -> None:
     assert (there.lanes, there.bandwidth, there.source) == (4, 100e9, "NVIDIA A100: 12 links of 25 GB/s")
     assert (back.kind, back.lanes, back.bandwidth, back.latency, back.source) == ("link", 1, 50e9, 2e-6, "user")
     assert built.groups == {"servers": ((0, 1),)}
+    assert built.dims == ()
+    assert read_cluster(file("dims = [1, 2]\n" + text)).dims == (1, 2)
 
 
 rates = st.floats(1, 1e18)
@@ -82,7 +84,7 @@ def test_any_topology_reads_back_equal(tmp_path_factory, name, rate, latency, la
     link = Link(name, name + "2", kind, lanes, rate, latency, source)
     back = link.reversed() if alike else replace(link.reversed(), bandwidth=1.0)
     nodes = [Node(name + "2", "gpu", 3, injection), Node(name, "gpu", ejection=injection), Node(name + "3", "switch", reduces=alike)]
-    topology = Topology.build(name, nodes, [link, back], {name: ((1,), (0,))})
+    topology = Topology.build(name, nodes, [link, back], {name: ((1,), (0,))}, (1, 2) if alike else ())
     path = tmp_path_factory.mktemp("round") / "c.toml"
     write_cluster(topology, path)
     assert read_cluster(path) == topology
@@ -158,6 +160,14 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> No
         (NODES + LINK + "groups = { servers = [[0, 2]] }", "groups.servers: 2 is not a rank"),
         (NODES + LINK + "groups = { servers = [[0, 0]] }", "rank 0 stands twice"),
         (NODES + LINK + "groups = { servers = [0, 1] }", "list of lists"),
+        (NODES + LINK + "dims = 2", "dims: 2 is not a list of sizes"),
+        (NODES + LINK + 'dims = ["2"]', 'dims: "2" is not a size'),
+        (NODES + LINK + "dims = [true, 2]", "dims: True is not a count"),
+        (NODES + LINK + "dims = [1, 0]", "dims: 0 is not a count"),
+        (NODES + LINK + "dims = [3]", "dims: 3 is not a count; write a whole number from 1 to 2"),
+        (NODES + LINK + "dims = [2, 2]", "dims 2x2 have 4 places; needs 2, one a GPU"),
+        (NODES + LINK + f"dims = {[1] * 33}", "33 sizes; a grid has at most 32"),
+        ('topology = "torus"\ndims = [2, 2]', 'no key "dims"'),
     ],
 )
 def test_refused(file, content: str | bytes, message: str) -> None:

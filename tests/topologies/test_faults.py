@@ -99,7 +99,7 @@ def test_dead_link_nic_node_and_uplink_are_gone_and_order_stays() -> None:
         less = apply_faults(big, [fault])
         assert less.links == [link for link in big.links if (link.src, link.dst) not in gone]
         assert less.nodes == [node for node in big.nodes if node.name != fault.partition(":")[2]]
-        assert (less.gpus, less.groups) == (big.gpus, big.groups)
+        assert (less.gpus, less.groups, less.dims) == (big.gpus, big.groups, big.dims)
         assert less.name == f"{big.name} + {fault}"
 
 

@@ -4,10 +4,12 @@ import itertools
 from collections import Counter
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from topologies import Topology, TopologyError, get, make, names, read_cluster, write_cluster
 from topologies.dgx import _HYBRID_CUBE_MESH
+from topologies.faults import apply_faults
 from topologies.registry import check_size
 
 CASES = [(name, params) for name in names() for params in ({}, {"nodes": 2}) if params.keys() <= {p.name for p in get(name).parameters}]
@@ -72,6 +74,18 @@ def test_torus_with_a_dimension_of_two_or_one_has_no_double_cable() -> None:
     assert degrees(make("torus", {"dims": "2x2x2"})) == {3}
     assert degrees(make("torus", {"dims": "1x5"})) == {2}
     assert len(make("torus", {"dims": "2"}).links) == 2
+
+
+@pytest.mark.parametrize("name", ["torus", "tpu-v4"])
+def test_ranks_fill_the_grid_of_a_torus_row_by_row(name: str) -> None:
+    """A cable joins ranks whose places differ by one, all around, in one dimension; faults leave the grid."""
+    grid = make(name, {"dims": (3, 4, 8)})
+    assert grid.dims == apply_faults(grid, ["dead-link:gpu0-gpu1"]).dims == (3, 4, 8)
+    for link in grid.links:
+        places = zip(*(np.unravel_index(grid.gpus.index(end), grid.dims) for end in (link.src, link.dst)), grid.dims, strict=True)
+        apart = [(a - b) % size for a, b, size in places]
+        assert sorted(min(away, size - away) for away, size in zip(apart, grid.dims, strict=True)) == [0, 0, 1]
+    assert make("star").dims == make("dgx-h100").dims == ()
 
 
 @pytest.mark.parametrize("k", [2, 4, 6, 8])

@@ -24,15 +24,15 @@ def test_ranks_are_the_order_of_gpus_and_the_graph_is_frozen() -> None:
 
 
 def test_equality_sees_every_part() -> None:
-    def build(name="x", nodes=(A, B), links=(AB, BA), groups=None):
-        return Topology.build(name, nodes, links, groups)
+    def build(name="x", nodes=(A, B), links=(AB, BA), groups=None, dims=()):
+        return Topology.build(name, nodes, links, groups, dims)
 
     base = build()
     assert base == build()
     assert hash(base) == hash(build())
     for other in (
         build(name="y"), build(nodes=(B, A)), build(nodes=(A, replace(B, server=1))), build(groups={"servers": ((0, 1),)}),
-        build(links=(AB, replace(AB.reversed(), lanes=2))),
+        build(links=(AB, replace(AB.reversed(), lanes=2))), build(dims=(2,)), build(dims=(1, 2)),
     ):  # fmt: skip
         assert base != other
 
@@ -85,3 +85,10 @@ def test_lanes_scale_bandwidth_and_nothing_else() -> None:
 def test_unknown_type_names_the_nearest() -> None:
     with pytest.raises(TopologyError, match='did you mean "nvlink3"'):
         link_of("nvlnk3", "a", "b")
+
+
+@pytest.mark.parametrize("dims", [(3,), (2, 2), (0,), (-1, -2)])
+def test_a_grid_has_one_place_a_gpu(dims: tuple[int, ...]) -> None:
+    with pytest.raises(TopologyError, match=f"pair: dims {'x'.join(map(str, dims))} have .* places; needs 2, one a GPU"):
+        Topology.build("pair", [A, B], [AB, BA], dims=dims)
+    assert Topology.build("pair", [A, B], [AB, BA]).dims == ()
