@@ -53,13 +53,15 @@ def relabel(schedule: Schedule, new: Sequence[int] | Ints) -> Schedule:
     if not np.array_equal(np.sort(rank), np.arange(schedule.nranks)):
         raise ScheduleError(f"{schedule.name}: relabelling must name each rank 0..{schedule.nranks - 1} once")
     place = np.concatenate([rank, np.arange(schedule.nranks, schedule.places)])
-    columns = schedule.columns()
-    if schedule.collective.owned:
+    columns, collective = schedule.columns(), schedule.collective
+    if collective.to:
+        collective = collective.towards(rank[np.reshape(collective.to, (len(rank), -1))[np.argsort(rank)]].ravel())
+    if collective.owned:
         moved = _moved_chunks(schedule, rank)
-        columns = _expanded(columns)
+        columns = expanded(columns)
         columns |= {"chunk": moved[columns["chunk"]], "dst_chunk": moved[columns["dst_chunk"]]}
     columns |= {"src": place[columns["src"]], "dst": place[columns["dst"]]}
-    return _made(schedule.name, replace(schedule, root=int(rank[schedule.root])), schedule.collective, [columns])
+    return _made(schedule.name, replace(schedule, root=int(rank[schedule.root])), collective, [columns])
 
 
 def reverse(name: str, collective: Collective, schedule: Schedule) -> Schedule:
@@ -79,8 +81,9 @@ def _moved_chunks(s: Schedule, rank: Ints) -> Ints:
     """New index of each chunk when old rank r becomes ``rank[r]``: blocks move with their owner (and target)."""
     chunk, data, n = np.arange(s.nchunks), len(s.weights), s.nranks
     moved = chunk.copy()
-    width = data // s.collective.unit(n)
-    block = rank[:, None] * n + rank[None, :] if s.collective.personalised else rank
+    to_all = s.collective.end == "target"
+    width = data // (n * n if to_all else n)
+    block = rank[:, None] * n + rank[None, :] if to_all else rank
     moved[:data] = (block.reshape(-1, 1) * width + np.arange(width)).ravel()
     return moved
 
@@ -96,7 +99,7 @@ def _shared(name: str, schedules: list[Schedule], parts: list[dict[str, Ints]]) 
     first = schedules[0]
     for s in schedules:
         same = s.nranks == first.nranks and s.root == first.root and s.nchunks == first.nchunks and len(s.weights) == len(first.weights)
-        if not same or s.collective is not first.collective:
+        if not same or s.collective != first.collective:
             raise ScheduleError(f"{name}: {first.name} and {s.name} do different things; merge schedules of one collective and chunk count")
     stacked = np.stack([s.weights for s in schedules])
     weights = stacked.T.ravel() if first.collective.owned else stacked.ravel()
@@ -117,12 +120,12 @@ def _share(s: Schedule, part: int, parts: int) -> dict[str, Ints]:
         new[here] = lo * parts + (within * parts + part if s.collective.owned else part * (hi - lo) + within)
     columns = s.columns()
     if s.collective.owned or s.nchunks > data:
-        columns = _expanded(columns)
+        columns = expanded(columns)
     message = np.where(columns["message"] >= 0, columns["message"] * parts + part, -1)
     return columns | {"chunk": new[columns["chunk"]], "dst_chunk": new[columns["dst_chunk"]], "message": message}
 
 
-def _expanded(columns: dict[str, Ints]) -> dict[str, Ints]:
+def expanded(columns: dict[str, Ints]) -> dict[str, Ints]:
     """One row a chunk; the rows of a former range share a message, so they still travel as one."""
     count = columns["count"]
     if (count == 1).all():

@@ -21,7 +21,7 @@ def available() -> str | None:
 
 
 def run(schedule: Schedule, inputs: list[Vector]) -> tuple[list[list[Vector | None]], Trace]:
-    """Execute on ``inputs[rank]``, one vector of equal length a rank (all-to-all: its blocks for rank 0, 1, ...; their lengths
+    """Execute on ``inputs[rank]``, one vector of equal length a rank (all-to-all, sendrecv: its blocks in order; their lengths
     follow the chunk weights); they are not changed.
 
     Returns, for each place, its chunks (None: holds nothing) and the trace with the seconds at which each send ran. All reads

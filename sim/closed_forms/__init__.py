@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sim.closed_forms import classic, exchange, groups, intervals, rooted  # noqa: F401  they register their forms
+from sim.closed_forms import classic, exchange, groups, intervals, patterns, rooted  # noqa: F401  they register their forms
 from sim.closed_forms.base import FORMS, INTERVALS, ClosedForm, Interval
 
 __all__ = ["FORMS", "INTERVALS", "ClosedForm", "Interval", "interval", "lookup"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.closed_forms.base import Case, even_ranks, form, power_of_two
+from sim.closed_forms.base import Case, even, even_ranks, form, no_sums, power_of_two
 
 Round = tuple[int, set[int], set[int]]
 """Blocks of a message, which of them (numbered from the rank that sends) it reads, and where it leaves them at the rank that gets it."""
@@ -53,27 +53,41 @@ def binary_blocks(case: Case) -> float:
     return _halving(case) + _doubling(case)
 
 
-@form("all-gather", "swing", "star", "log2(n)(o + L) + (n-1)M/(nB)", power_of_two, even_ranks)
+def _copies(case: Case) -> int:
+    """Copies of swing: over dims two for each dimension."""
+    dims: tuple[int, ...] = case.options.get("dims") or ()
+    return max(1, 2 * sum(size > 1 for size in dims))
+
+
+def _lockstep(case: Case) -> str | None:
+    """Copies keep in step while they share links evenly; sums of several at one place come one after the other."""
+    return no_sums(case) if _copies(case) > 1 else None
+
+
+_pieces = even(lambda case: case.n * _copies(case))
+
+
+@form("all-gather", "swing", "star", "log2(n)(o + L) + (n-1)M/(nB)", power_of_two, _pieces)
 def swing_all_gather(case: Case) -> float:
-    """Exact for n a power of two that divides E: on a star partners do not matter."""
+    """Exact for n a power of two and C n | E, in C copies (1, or over dims 2 for each): on a star partners do not matter."""
     return _doubling(case)
 
 
-@form("reduce-scatter", "swing", "star", "log2(n)(o + L) + (n-1)(M/(nB) + M/(nR))", power_of_two, even_ranks)
+@form("reduce-scatter", "swing", "star", "log2(n)(o + L) + (n-1)(M/(nB) + M/(nR))", power_of_two, _pieces, _lockstep)
 def swing_reduce_scatter(case: Case) -> float:
-    """Exact as the all-gather."""
+    """Exact as the all-gather, over dims for R infinite."""
     return _halving(case)
 
 
-@form("all-reduce", "swing", "star", "2 log2(n)(o + L) + 2(n-1)M/(nB) + (n-1)M/(nR)", power_of_two, even_ranks)
+@form("all-reduce", "swing", "star", "2 log2(n)(o + L) + 2(n-1)M/(nB) + (n-1)M/(nR)", power_of_two, _pieces, _lockstep)
 def swing(case: Case) -> float:
     """Exact as its halves."""
     return _halving(case) + _doubling(case)
 
 
-@form("all-reduce", "swing-latency", "star", "log2(n)(o + M/B + L + M/R)", power_of_two)
+@form("all-reduce", "swing-latency", "star", "log2(n)(o + M/B + L + M/R)", power_of_two, even(_copies), _lockstep)
 def swing_latency(case: Case) -> float:
-    """Exact for n a power of two and any E, as recursive doubling."""
+    """Exact for n a power of two and any E, as recursive doubling; in C copies over dims for C | E and R infinite."""
     return (case.n.bit_length() - 1) * (case.c(case.whole) + case.latency + case.g(case.whole))
 
 

@@ -45,6 +45,22 @@ def hierarchical(case: Case) -> float:
     return hierarchical_reduce_scatter(case) + hierarchical_all_gather(case)
 
 
+def _doubling(case: Case) -> str | None:
+    count = _sizes(case)[0]
+    return None if count & (count - 1) == 0 else "needs a number of servers that is a power of two"
+
+
+@form("all-reduce", "hierarchical-doubling", "star", "2(g-1+log2 K)(o + L) + 2(n-1)M/(nB) + (n-1)M/(nR)", grouped, _doubling, even_ranks)
+def hierarchical_doubling(case: Case) -> float:
+    """Exact for n | E and K a power of two: rings of g, then halves of the M/g of a GPU, and back."""
+    count, size = _sizes(case)
+    total = _rings(case, (size,), sums=True) + _rings(case, (size,), sums=False)
+    for level in range(1, count.bit_length()):
+        m = case.piece(size << level)
+        total += 2 * (case.c(m) + case.latency) + case.g(m)
+    return total
+
+
 def _whole_racks(case: Case) -> str | None:
     servers, count = int(case.options.get("servers") or 0), _sizes(case)[0]
     return None if servers >= 0 and (servers == 0 or count % servers == 0) else "needs a number of servers of a rack that divides theirs"

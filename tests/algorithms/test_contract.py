@@ -9,7 +9,7 @@ import pytest
 from collective_reference import distinct_inputs, matches
 
 from algorithms.checker import check
-from algorithms.collectives import collective
+from algorithms.collectives import Collective
 from algorithms.launch import Launch, Placement
 from algorithms.registry import Algorithm, catalogue
 from kernels import numpy_executor
@@ -35,9 +35,9 @@ def refused(algorithm: Algorithm, n: int) -> bool:
 
 
 @cache
-def lower_bound(collective_name: str, n: int, nbytes: int, in_network: bool) -> float:
-    """Bounds are the same for all algorithms of a collective on one star."""
-    return bounds(make("star", {"gpus": n}), collective(collective_name), nbytes, in_network=in_network).lower_bound_s
+def lower_bound(collective: Collective, n: int, nbytes: int, in_network: bool) -> float:
+    """Bounds are the same for all algorithms of a collective (a pattern, of sendrecv) on one star."""
+    return bounds(make("star", {"gpus": n}), collective, nbytes, in_network=in_network).lower_bound_s
 
 
 @pytest.mark.parametrize("algorithm", EVERY)
@@ -61,7 +61,7 @@ def test_result_bytes_and_bound_for_every_number_of_ranks(algorithm: Algorithm) 
         launch = Launch(schedule, elements * 8, Placement.of(topology, schedule), "int64")
         result = simulate(topology, [launch])
         assert np.array_equal(result.trace.bytes_pairs(0, schedule.places), executed.bytes_pairs(0, schedule.places)), n
-        assert result.time >= lower_bound(algorithm.collective.name, n, elements * 8, schedule.in_network) * (1 - 1e-12), n
+        assert result.time >= lower_bound(schedule.collective, n, elements * 8, schedule.in_network) * (1 - 1e-12), n
     assert ran >= 5
 
 

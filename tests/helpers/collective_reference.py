@@ -25,7 +25,7 @@ def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndar
     total = inputs[0] if personal else np.sum(inputs, axis=0)
     owner = [c * n // chunks for c in range(chunks)]
     out: dict[tuple[int, int], np.ndarray] = {}
-    for c in range(chunks):
+    for c in np.flatnonzero(schedule.weights).tolist():  # what has no elements need not be anywhere
         part = slice(bounds[c], bounds[c + 1])
         if name == "all-reduce":
             out |= {(r, c): total[part] for r in range(n)}
@@ -45,6 +45,9 @@ def wanted(schedule: Schedule, inputs: Vectors) -> dict[tuple[int, int], np.ndar
             p, j = c * n // chunks, c * n * n // chunks % n
             row = bounds[p * chunks // n]
             out[j, c] = inputs[p][bounds[c] - row : bounds[c + 1] - row]
+        elif name == "sendrecv":
+            p, row = c * n // chunks, bounds[c * n // chunks * chunks // n]
+            out[schedule.collective.to[c * len(schedule.collective.to) // chunks], c] = inputs[p][bounds[c] - row : bounds[c + 1] - row]
         else:
             raise AssertionError(f"no definition for {name}")
     return out

@@ -23,7 +23,8 @@ Name = tuple[str, str]
 OTHERS = [name for name in FORMS if name not in HERE]
 NEITHER: dict[Name, str] = {}
 """Algorithms without closed form and interval, each with its reason."""
-GROUPED = ("hierarchical", "collnet-chain", "collnet-direct", "nccl-tree", "nvls-tree")
+GROUPED = ("hierarchical", "hierarchical-doubling", "collnet-chain", "collnet-direct", "nccl-tree", "nvls-tree")
+EVEN_GRIDS = {2: ((2,),), 4: ((4,), (2, 2)), 8: ((2, 4), (2, 2, 2)), 16: ((4, 4), (8, 1, 2))}
 GRIDS = {9: ((3, 3), (9,)), 12: ((3, 4), (12,)), 15: ((5, 3),), 16: ((4, 4),), 27: ((3, 3, 3),)}
 
 
@@ -43,7 +44,12 @@ def variants(name: Name, n: int) -> list[dict[str, Any]]:
         return [{"dims": dims, "bidirectional": both} for dims in GRIDS.get(n, ((n,),)) for both in (0, 1)]
     if name[1] in GROUPED:
         return [{"groups": g} for g in groups(n)]
-    for option, values in (("radix", (2, 3, 4, 8)), ("aggregation", (0, 1, 2, 4)), ("root", (0, n - 1))):
+    if name[1].startswith("swing"):
+        return [{}, *({"dims": dims} for dims in EVEN_GRIDS.get(n, ()))]
+    if name[1] == "halo":
+        return [{"dims": dims} for dims in GRIDS.get(n, ((n,),))]
+    tried = {"radix": (2, 3, 4, 8), "aggregation": (0, 1, 2, 4), "root": (0, n - 1), "by": (1, -1, n + 1), "seed": (0, 1)}
+    for option, values in tried.items():
         if algorithm.takes(option):
             return [{option: value} for value in values]
     return [{}]
@@ -111,10 +117,12 @@ FOUR_BY_TWO = {"groups": groups(8)[2]}
 OPTIONS: dict[str, dict[str, Any]] = dict.fromkeys(("multi-ring", *GROUPED), FOUR_BY_TWO) | {
     "hierarchical-3": {"groups": groups(8)[1], "servers": 2},
     "torus-bucket": {"dims": (4, 4)},
+    "halo": {"dims": (4, 4)},
 }  # fmt: skip
 LETTERS: dict[str, dict[str, float]] = {  # what a formula shown has beyond n, o, M, B, L, R: of the options above
-    "hierarchical": {"g": 4, "K": 2}, "hierarchical-3": {"g": 2, "K": 4, "k": 2}, "collnet-chain": {"g": 4},
-    "nccl-tree": {"g": 4, "h": 4, "H": 5}, "nvls-tree": {"g": 4, "h": 1}, "torus-bucket": {"D": 2, "d": 4, "C": 2},
+    "hierarchical": {"g": 4, "K": 2}, "hierarchical-doubling": {"g": 4, "K": 2},
+    "hierarchical-3": {"g": 2, "K": 4, "k": 2}, "collnet-chain": {"g": 4},
+    "nccl-tree": {"g": 4, "h": 4, "H": 5}, "nvls-tree": {"g": 4, "h": 1}, "torus-bucket": {"D": 2, "d": 4, "C": 2}, "halo": {"D": 2},
 }  # fmt: skip
 
 
@@ -123,7 +131,7 @@ LETTERS: dict[str, dict[str, float]] = {  # what a formula shown has beyond n, o
     [(name, FORMS[name]) for name in OTHERS] + [(name, end) for name, held in INTERVALS.items() for end in (held.least, held.most)],
 )
 def test_the_formula_shown_is_the_time_told(name: Name, form: ClosedForm) -> None:
-    n = 16 if name[1] in ("k-nomial-tree", "torus-bucket") else 8
+    n = 16 if name[1] in ("k-nomial-tree", "torus-bucket", "halo") else 8
     elements, rate = 96 * 64, math.inf if "R" not in form.formula else 1e11
     height = {"h": 3.0 if name[0] == "all-reduce" else 4.0}
     values = {"n": n, "o": 2e-6, "M": 4 * elements, "B": B, "L": form.hops * 1e-6, "R": rate, "S": 1, "k": 2 if name[0] == "barrier" else 4}
@@ -136,6 +144,7 @@ def test_without_latency_twice_the_data_takes_twice_the_time(name: Name) -> None
     """In the form as in the simulation: a byte forgotten or counted twice would show."""
     form, n = FORMS[name], 16
     options = {"groups": groups(n)[2]} if find(collective(name[0]), name[1]).takes("groups") else {}
+    options |= OPTIONS["halo"] if name[1] == "halo" else {}
     whole, twice = (told(form, n, elements, (0.0, 0.0, math.inf), options) for elements in (96 * n * n, 192 * n * n))
     assert twice == pytest.approx(2 * whole, rel=EXACT)
     assert whole == pytest.approx(simulated(form, name, n, 96 * n * n, (0.0, 0.0, math.inf), options), rel=EXACT)
@@ -176,6 +185,7 @@ def test_refusals_say_why() -> None:
         (("all-reduce", "hierarchical-3"), 8, {"groups": groups(8)[1], "servers": 3}, "divides"),
         (("all-reduce", "two-shot"), 8, {"elements": 12}, "8 divides"),
         (("all-reduce", "multi-ring"), 4, {"groups": groups(4)[1], "reduce_rate": 1e9}, "no time"),
+        (("sendrecv", "halo"), 9, {}, "dims"),
     ):
         assert words in str(FORMS[name].refusal(n, **options)), name
     assert "one server" in str(INTERVALS["all-reduce", "nvls"].least.refusal(8, **FOUR_BY_TWO))
@@ -193,8 +203,12 @@ def test_refused_cases_are_refused_for_a_reason() -> None:
         (("all-gather", "bruck"), 8, 12, math.inf, {}),
         (("all-reduce", "binary-blocks"), 6, 36, math.inf, {}),
         (("all-gather", "swing"), 6, 36, math.inf, {}),
+        (("all-gather", "swing"), 8, 40, math.inf, {"dims": (2, 4)}),
+        (("all-reduce", "swing"), 8, 64, 1e6, {"dims": (2, 4)}),
+        (("all-reduce", "swing-latency"), 8, 64, 1e6, {"dims": (2, 4)}),
         (("all-reduce", "collnet-chain"), 8, 64, 1e6, FOUR_BY_TWO),
         (("all-reduce", "multi-ring"), 8, 640, 1e6, FOUR_BY_TWO),
+        (("sendrecv", "halo"), 8, 64, math.inf, {"dims": (4, 2)}),
     ):
         form = FORMS[name]
         assert form.refusal(n, elements=elements, reduce_rate=rate, **options), name
