@@ -7,7 +7,7 @@ import math
 from topologies.fabric import leaf_names, rail_groups
 from topologies.graph import Link, Node, Topology, both_ways
 from topologies.leaf_spine import spine_links
-from topologies.registry import Bandwidth, Count, Seconds, check_size, topology
+from topologies.registry import Bandwidth, Count, Ratio, Seconds, check_size, topology
 
 
 @topology
@@ -19,11 +19,12 @@ def rail_optimised(
     latency: Seconds = 1e-6,
     unit: Count = 32,
     spines: Count = 4,
+    oversubscription: Ratio = 1.0,
 ) -> Topology:
     """Servers with an NVSwitch and one NIC a GPU, a leaf for every rail and unit of servers, spines on top.
 
     ``gpus`` per server; ``nvlink`` [B/s] of a GPU to its NVSwitch, ``bandwidth`` [B/s] of a NIC; ``latency`` [s] of every hop;
-    a leaf takes ``unit`` servers and has as much bandwidth up as down.
+    a leaf takes ``unit`` servers and has as much bandwidth up as down, divided by ``oversubscription``.
     """
     check_size("rail-optimised", "gpus", gpus, lambda n: 8 * n)
     check_size("rail-optimised", "spines", spines, lambda n: n * (1 + 2 * gpus))
@@ -32,7 +33,7 @@ def rail_optimised(
     parts, links = _servers(units, nodes, gpus, unit, nvlink, bandwidth, latency)
     leaves, tops = [leaf for row in units for leaf in row], [f"spine{i}" for i in range(spines)]
     parts += [Node(switch, "switch", reduces=True) for switch in leaves + tops]
-    links += spine_links(leaves, tops, min(unit, nodes) * bandwidth / spines, latency)
+    links += spine_links(leaves, tops, min(unit, nodes) * bandwidth / spines / oversubscription, latency)
     return Topology.build(f"rail-optimised-{nodes}x{gpus}", parts, links, rail_groups(nodes, gpus, gpus, unit))
 
 

@@ -9,104 +9,81 @@ spines, the two GPUs of a PCIe switch over its two NICs. The second is dimension
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import pairwise
 
 from topologies.errors import TopologyError, nearest, quoted
+from topologies.gates import NONE, Gates, Joints
 from topologies.graph import Link, Topology
-
-_SCALE = 2.0**100
-_KEPT = 256  # searches; a search over a 1,024-GPU cluster holds about 1 MB
-
-
-@dataclass(slots=True)
-class _Search:
-    """Breadth first from one node, a layer at a time, as far as queries needed."""
-
-    frontier: list[int]
-    hops: dict[int, int]
-    best: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Of a reached node: GPUs passed through, sum of 1/bandwidth in units of 2^-100 s/B."""
-    parents: dict[int, list[int]] = field(default_factory=dict)
+from topologies.ways import Graph, Ways
 
 
 class Router:
-    """Routes over one topology, searched when asked for and cached; the answer does not depend on earlier queries."""
+    """Routes over one topology, searched when asked for and cached; the answer does not depend on earlier queries.
+
+    Between servers a way is put together from three parts, each found once: out of a server to a switch, between two switches, and
+    from a switch into a server. Where the parts may not be all there is (``Gates``), the whole topology is searched.
+    """
 
     def __init__(self, topology: Topology) -> None:
         self.topology = topology
-        self._names: list[str] = list(topology.graph)
-        self._index = {name: i for i, name in enumerate(self._names)}
-        self._is_gpu = [node.kind == "gpu" for node in topology.nodes]
-        # Integers add up alike in any order, so that equal ways compare equal.
-        self._out: list[dict[int, int]] = [{} for _ in self._names]
+        self.graph = Graph(topology)
+        self._gates = Gates(self.graph)
+        self.hops: list[dict[int, Link]] = [{} for _ in self.graph.names]
         for link in topology.links:
-            self._out[self._index[link.src]][self._index[link.dst]] = int(min(_SCALE / link.bandwidth, 1e300))
-        # A node on one cable leads nowhere else: searches stop before it, or a star of n GPUs would cost n^2.
-        ways_in = [0] * len(self._names)
-        for out in self._out:
-            for other in out:
-                ways_in[other] += 1
-        self._stub = [-1] * len(self._names)
-        for node, out in enumerate(self._out):
-            if len(out) == 1 == ways_in[node] and node in self._out[only := next(iter(out))]:
-                self._stub[node] = only
-        self._searches: dict[int, _Search] = {}
+            self.hops[self.graph.index[link.src]][self.graph.index[link.dst]] = link
+        self._tails: dict[tuple[int, tuple[int, ...]], tuple[int, ...]] = {}
+        self._heads: dict[tuple[int, int], tuple[int, ...] | Ways] = {}
 
     def route(self, src: str, dst: str) -> tuple[Link, ...]:
         """The links from ``src`` to ``dst`` in order; none if they are the same. Raises TopologyError for an unknown node or no way."""
-        for name in (src, dst):
-            if name not in self._index:
-                raise TopologyError(f"{self.topology.name}: there is no node {quoted(name)}{nearest(name, self._names)}")
-        path = [self._names[node] for node in self._walk_back(self._index[src], self._index[dst])]
-        return tuple(self.topology.link(a, b) for a, b in pairwise(path))
+        return self.links(self.path(self.node(src), self.node(dst)))
 
-    def _walk_back(self, src: int, dst: int) -> list[int]:
-        path = [dst]
-        if self._stub[dst] >= 0 and dst != src:
-            path.append(dst := self._stub[dst])
-        search = self._search(src)
-        while dst not in search.hops:
-            if not search.frontier:
-                names = self._names
-                raise TopologyError(f"{self.topology.name}: no way from {names[src]} to {names[dst]}; add a link or a switch between them")
-            self._advance(src, search)
-        while path[-1] != src:
-            node = path[-1]
-            ways = search.parents[node]
-            choice = 0
-            if len(ways) > 1:
-                ports = {other: port for port, other in enumerate(self._out[node])}
-                ways = sorted(ways, key=lambda way: (ports.get(way, len(ports)), way))
-                if len(path) > 1 and not self._is_gpu[node]:
-                    choice = ports[path[-2]] % len(ways)
-            path.append(ways[choice])
-        return path[::-1]
+    def node(self, name: str) -> int:
+        """The number of a node. Raises TopologyError for one that is not there."""
+        number = self.graph.index.get(name)
+        if number is None:
+            raise TopologyError(f"{self.topology.name}: there is no node {quoted(name)}{nearest(name, self.graph.names)}")
+        return number
 
-    def _search(self, src: int) -> _Search:
-        if src not in self._searches:
-            if len(self._searches) >= _KEPT:
-                del self._searches[next(iter(self._searches))]
-            self._searches[src] = _Search([src], {src: 0}, {src: (0, 0)})
-        return self._searches[src]
+    def links(self, path: list[int]) -> tuple[Link, ...]:
+        """The links along a path of node numbers."""
+        hops = self.hops
+        return tuple([hops[a][b] for a, b in pairwise(path)])
 
-    def _advance(self, src: int, search: _Search) -> None:
-        """Reach the next layer. All of it, since a later node of a layer may be the better way in."""
-        hops, best, parents, reached = search.hops, search.best, search.parents, []
-        for node in search.frontier:
-            passed, cost = best[node]
-            passed += self._is_gpu[node] and node != src
-            for other, price in self._out[node].items():
-                if self._stub[other] >= 0:
-                    continue
-                key = (passed, cost + price)
-                if other not in hops:
-                    hops[other] = hops[node] + 1
-                    reached.append(other)
-                elif hops[other] <= hops[node] or key > best[other]:
-                    continue
-                elif key == best[other]:
-                    parents[other].append(node)
-                    continue
-                best[other], parents[other] = key, [node]
-        search.frontier = reached
+    def path(self, src: int, dst: int) -> list[int]:
+        """As ``route``, as numbers of nodes from ``src`` to ``dst``."""
+        joints = self._gates.joints(src, dst)
+        back = self._split(src, dst, joints) if joints is not NONE else self._walk(self.graph.between(src, dst)[1], [dst])
+        back.reverse()
+        return back
+
+    def _split(self, src: int, dst: int, joints: Joints) -> list[int]:
+        """The path, last node first: into the server, between the switches, out of the server."""
+        tail = self._tails.get((dst, joints.inward))
+        if tail is None:
+            tail = self._tails[dst, joints.inward] = tuple(self._walk(self._gates.inward(dst, joints.inward), [dst]))
+        back = list(tail)
+        firsts = joints.outward[back[-1]]
+        if firsts != (back[-1],):
+            self._walk(self._gates.across(firsts, back[-1]), back)
+        first = back[-1]
+        head = self._heads.get((src, first))
+        if head is None:
+            ways = self._gates.outward(src, first)
+            # With one way in at the gate, where the message goes on to does not matter.
+            head = ways if len(ways.before.get(first, ())) > 1 else tuple(self._walk(ways, [first])[1:])
+            self._heads[src, first] = head
+        if isinstance(head, Ways):
+            return self._walk(head, back)
+        back += head
+        return back
+
+    def _walk(self, ways: Ways, back: list[int]) -> list[int]:
+        """Go on from the last node of ``back``, a path in reverse, to where the ways begin."""
+        graph, before = self.graph, ways.before
+        while others := before.get(back[-1]):
+            node, choice = back[-1], 0
+            if len(others) > 1 and len(back) > 1 and not graph.is_gpu[node]:
+                choice = graph.ports(node)[back[-2]] % len(others)
+            back.append(others[choice])
+        return back
