@@ -26,8 +26,11 @@ test: $(DEV) system ## Set up, then lint, types, architecture and the whole suit
 fuzz: $(DEV) ## Long property tests, by hand
 	$(BIN)/python -m pytest -m slow --timeout 3600
 
-bench: $(READY) ## Engine speed: sends per second
+bench: $(READY) ## Engine speed beside SimPy and a C++ loop, a minute
 	$(BIN)/python bench/engines.py
+
+simgrid: $(DEV) ## Times against SimGrid, where Debian's python3-simgrid is installed
+	$(BIN)/python -m pytest -m simgrid -rs tests/simgrid
 
 system: ## Debian's packages that the browser tests use; without root or apt they are named, and those tests skip
 	@if [ -x /usr/bin/chromium ] && ls /usr/share/fonts/truetype/nanum/*.ttf >/dev/null 2>&1; then :; \
@@ -44,13 +47,15 @@ $(VENV)/bin/python:
 
 $(READY): pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	$(BIN)/python -m sim.compiled
 	@touch $@
 
 $(DEV): pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	$(BIN)/python -m sim.compiled
 	@touch $(READY) $@
 
 clean: ## Remove the environment and caches
 	rm -rf $(VENV) build out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
-.PHONY: help app demo test fuzz bench system clean
+.PHONY: help app demo test fuzz bench simgrid system clean

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import socket
 import sys
@@ -29,10 +30,10 @@ Options = Annotated[list[str] | None, typer.Option("--option", help="an argument
 Channels = Annotated[str, typer.Option(help="copies of the algorithm, each on its share of the data")]
 Slices = Annotated[str, typer.Option(help="slices that follow one another through the algorithm")]
 Dtype = Annotated[str, typer.Option(help="float32, float16, int8, ...")]
-Knobs = Annotated[list[str] | None, typer.Option("--model", help="overhead=1us, reduce-rate=200GB/s, sharing=fifo, barrier=true, ...")]
+Knobs = Annotated[list[str] | None, typer.Option("--model", help="overhead=1us,reduce-rate=200GB/s,sharing=fifo,routing=ecmp, ...")]
 Faults = Annotated[list[str] | None, typer.Option("--fault", help="slow-gpu:3:x1.6, dead-link:gpu0-gpu1, lanes:gpu0-nvswitch:2, ...")]
 Seed = Annotated[str, typer.Option(help="of everything random; printed with the result")]
-Engine = Annotated[str, typer.Option(help="event")]
+Engine = Annotated[str, typer.Option(help="event (SimPy, the reference), compiled, maxplus (nothing shared), or auto")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON only")]
 
 
@@ -64,7 +65,7 @@ def list_algorithms(as_json: AsJson = False) -> None:
 def simulate(
     topology: Machine, collective: What, algorithm: How, size: Size, nodes: Nodes = None, param: Params = None, option: Options = None,
     channels: Channels = "1", slices: Slices = "1", dtype: Dtype = "float32", model: Knobs = None, fault: Faults = None, seed: Seed = "0",
-    engine: Engine = "event", as_json: AsJson = False,
+    engine: Engine = "auto", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """One collective on one cluster: its time, and what limits it."""
     from prediction.explain import explain
@@ -77,8 +78,8 @@ def simulate(
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
         topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
-        seed=lot, **given
-    )
+        seed=lot, engine=engine, traced=False, **given
+    )  # fmt: skip
     with bar("messages") as progress:
         told = explain(machine, launch, knobs, engine, progress, **given)
     _say(records.dumps(records.result_record(told, lot)) if as_json else terminal.result_lines(told))
@@ -88,7 +89,7 @@ def simulate(
 def show(
     topology: Machine, collective: What, algorithm: How, size: Size, nodes: Nodes = None, param: Params = None, option: Options = None,
     channels: Channels = "1", slices: Slices = "1", dtype: Dtype = "float32", model: Knobs = None, fault: Faults = None, seed: Seed = "0",
-    engine: Engine = "event", as_json: AsJson = False,
+    engine: Engine = "auto", as_json: AsJson = False,
     step: Annotated[str | None, typer.Option(help="only this step, from 0", show_default=False)] = None,
 ) -> None:  # fmt: skip
     """The steps of an algorithm in words, and who holds what after them."""
@@ -102,8 +103,8 @@ def show(
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
         topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
-        seed=lot, **given
-    )
+        seed=lot, engine=engine, **given
+    )  # fmt: skip
     steps = launch.schedule.steps if launch.schedule else 0
     wanted = range(steps) if step is None else [arguments.whole(step, "--step", 0, steps - 1)]
     with bar("messages") as progress:
@@ -115,7 +116,7 @@ def show(
 def predict(
     topology: Machine, collective: What,
     sizes: Annotated[str, typer.Option(help="first:last:step, as 8B:8GiB:x2 or 1MiB:1GiB:+64MiB, or 1MiB,4MiB", show_default=False)],
-    nodes: Nodes = None, param: Params = None, dtype: Dtype = "float32", model: Knobs = None, engine: Engine = "event",
+    nodes: Nodes = None, param: Params = None, dtype: Dtype = "float32", model: Knobs = None, engine: Engine = "auto",
     algorithm: Annotated[list[str] | None, typer.Option("--algorithm", "-a", help="only this one (may be repeated)")] = None,
     fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="CSV only")] = False,
@@ -142,7 +143,7 @@ def predict(
 @app.command()
 def compare(
     log: Annotated[str, typer.Argument(help="what nccl-tests or rccl-tests printed")], topology: Machine, nodes: Nodes = None,
-    param: Params = None, model: Knobs = None, engine: Engine = "event",
+    param: Params = None, model: Knobs = None, engine: Engine = "auto",
     algorithm: Annotated[str | None, typer.Option("--algorithm", "-a", help="default: ring; broadcast and reduce: chain")] = None,
     fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -216,8 +217,7 @@ def start_app(port: Annotated[str, typer.Option(help="of 127.0.0.1")] = "8501") 
     """The web app, in a browser on this machine."""
     from views.arguments import whole
 
-    number = whole(port, "--port", 1, 65535)
-    page = Path(__file__).with_name("app.py")
+    number, page = whole(port, "--port", 1, 65535), Path(__file__).with_name("app.py")
     if not page.is_file():
         raise _wrong(f"{page}: there is no such file; run ringscope from a checkout")
     with socket.socket() as probe:
@@ -250,12 +250,11 @@ def _usage(error: Any) -> str:
     from topologies.errors import nearest, quoted
 
     message = error.format_message().rstrip(".")
-    context = error.ctx
-    if context is None:
+    if (context := error.ctx) is None:
         return str(message)
     known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
     if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        return f'there is no option {quoted(error.option_name)}{nearest(error.option_name, known)}'
+        return f"there is no option {quoted(error.option_name)}{nearest(error.option_name, known)}"
     if message.startswith("No such command"):
         word = message.split("'")[1] if "'" in message else ""
         return f"there is no command {quoted(word)}{nearest(word, context.command.commands)}"
@@ -272,6 +271,7 @@ def _refuse(message: str, code: int = 2) -> int:
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code: 0, 1 (verify found a wrong result), 2 (bad input, one line on stderr), 130 (Ctrl-C)."""
     words = list(sys.argv[1:] if args is None else args) or ["--help"]
+    gc.set_threshold(100_000, 20, 20)  # clusters and schedules are millions of objects that stay; to search them often doubles the time
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # an ASCII terminal shows "?" for what it cannot

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.schedule import Schedule
+from algorithms.steps import Stream, in_blocks
 from topologies.errors import ScheduleError, nearest
 from topologies.graph import Topology
 from topologies.routing import Router
@@ -37,7 +38,7 @@ class Placement:
     nodes: tuple[str, ...]
 
     @staticmethod
-    def of(topology: Topology, schedule: Schedule, ranks: Sequence[int] | None = None) -> Placement:
+    def of(topology: Topology, schedule: Schedule | Stream, ranks: Sequence[int] | None = None) -> Placement:
         """Rank i on GPU ``ranks[i]`` (default: GPU i). Each aggregator goes to the reducing switch with the least sum of hops
         to the places it exchanges data with; among equals an unused one, then the first of the graph.
 
@@ -56,12 +57,14 @@ class Placement:
         return Placement(tuple(nodes))
 
 
-def _aggregator_node(topology: Topology, schedule: Schedule, place: int, nodes: list[str]) -> str:
+def _aggregator_node(topology: Topology, schedule: Schedule | Stream, place: int, nodes: list[str]) -> str:
     candidates = [node.name for node in topology.nodes if node.reduces]
     if not candidates:
         raise ScheduleError(f"{schedule.name}: needs a switch that reduces; {topology.name} has none")
-    peers = np.union1d(schedule.src[schedule.dst == place], schedule.dst[schedule.src == place])
-    placed = [nodes[p] for p in peers if p < len(nodes)]
+    peers: set[int] = set()
+    for block in in_blocks(schedule):
+        peers.update(block.src[block.dst == place].tolist(), block.dst[block.src == place].tolist())
+    placed = [nodes[p] for p in sorted(peers) if p < len(nodes)]
     router = Router(topology)
 
     def cost(name: str) -> tuple[int, bool]:
@@ -75,7 +78,7 @@ class Launch:
     """A schedule on ``nbytes`` (the full vector on a rank), or, with ``schedule`` None, ``duration`` [s] of compute; starts
     ``start`` [s] after time 0 and after the launches whose indices are in ``after`` are done."""
 
-    schedule: Schedule | None
+    schedule: Schedule | Stream | None
     nbytes: int = 0
     placement: Placement | None = None
     dtype: str = "float32"
@@ -87,6 +90,13 @@ class Launch:
         for what, seconds in (("start", self.start), ("duration", self.duration)):
             if not (seconds >= 0 and math.isfinite(seconds)):
                 raise ScheduleError(f"launch: {what} {seconds} s must be zero or positive, and finite")
+
+    @property
+    def whole(self) -> Schedule:
+        """The schedule with all its sends at once. ScheduleError for compute, and for more sends than fit."""
+        if self.schedule is None:
+            raise ScheduleError("launch: compute has no schedule")
+        return self.schedule.whole() if isinstance(self.schedule, Stream) else self.schedule
 
     @property
     def elements(self) -> int:

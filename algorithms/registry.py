@@ -8,11 +8,12 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_args, get_type_hints
 
 import algorithms
 from algorithms.collectives import Collective
 from algorithms.schedule import Schedule, Send
+from algorithms.steps import Stream
 from algorithms.transforms import merge_channels, pipeline
 from topologies.errors import ScheduleError, nearest
 
@@ -63,18 +64,31 @@ class Algorithm:
 
     def build(self, nranks: int, *, channels: int = 1, slices: int = 1, **options: Any) -> Schedule:
         """The schedule, copied to ``channels`` and cut into ``slices``. ScheduleError for a refused n or a bad option."""
+        given = self._checked(nranks, channels, slices, options)
+        root = given.get("root", 0)
+        built = self.make(nranks, **given)
+        one = built if isinstance(built, Schedule) else Schedule.of(self.name, self.collective, nranks, built, root=root)
+        many = merge_channels(self.name, [one] * channels) if channels > 1 else one
+        return pipeline(many, slices)
+
+    def stream(self, nranks: int, **options: Any) -> Schedule | Stream:
+        """The schedule as steps that are made when they are read (``algorithms.steps``), where the algorithm yields them in order."""
+        given = self._checked(nranks, 1, 1, options)
+        root = given.get("root", 0)
+        built = self.make(nranks, **given)
+        if isinstance(built, Schedule):
+            return built
+        streamed = Stream.of(self.name, self.collective, nranks, lambda: cast("Iterable[Send]", self.make(nranks, **given)), root=root)
+        return streamed or Schedule.of(self.name, self.collective, nranks, built, root=root)
+
+    def _checked(self, nranks: int, channels: int, slices: int, options: Mapping[str, Any]) -> dict[str, Any]:
         reason = self.refusal(nranks)
         if reason:
             raise ScheduleError(f"{self.name}: {nranks} ranks: {reason}")
         for what, value in (("channels", channels), ("slices", slices)):
             if not 1 <= value <= 1024:
                 raise ScheduleError(f"{self.name}: {what} {value} must be between 1 and 1024")
-        given = self._read(options, nranks)
-        root = given.get("root", 0)
-        built = self.make(nranks, **given)
-        one = built if isinstance(built, Schedule) else Schedule.of(self.name, self.collective, nranks, built, root=root)
-        many = merge_channels(self.name, [one] * channels) if channels > 1 else one
-        return pipeline(many, slices)
+        return self._read(options, nranks)
 
     def takes(self, option: str) -> bool:
         """Whether the algorithm has an option of this name."""

@@ -16,26 +16,29 @@ from algorithms.transforms import merge_channels, relabel
 def ring_reduce_scatter(n: int) -> Iterator[Send]:
     """n-1 steps; each passes on a partial sum, and rank r ends with chunk r (NCCL's numbering)."""
     rank = np.arange(n)
+    right = (rank + 1) % n
     for step in range(n - 1):
-        yield reduce(step, rank, (rank + 1) % n, chunk=(rank - 1 - step) % n)
+        yield reduce(step, rank, right, chunk=np.roll(rank, step + 1))  # (rank - 1 - step) % n
 
 
 @algorithm(ALL_GATHER, name="ring")
 def ring_all_gather(n: int) -> Iterator[Send]:
     """n-1 steps; each rank passes on the chunk it received last, starting with its own."""
     rank = np.arange(n)
+    right = (rank + 1) % n
     for step in range(n - 1):
-        yield copy(step, rank, (rank + 1) % n, chunk=(rank - step) % n)
+        yield copy(step, rank, right, chunk=np.roll(rank, step))  # (rank - step) % n
 
 
 @algorithm(ALL_REDUCE)
 def ring(n: int) -> Iterator[Send]:
     """Reduce-scatter then all-gather: 2(n-1) steps, every rank sends 2(n-1)/n of the data (Patarasuk & Yuan 2009)."""
     rank = np.arange(n)
+    right = (rank + 1) % n
     for step in range(n - 1):
-        yield reduce(step, rank, (rank + 1) % n, chunk=(rank - 1 - step) % n)
+        yield reduce(step, rank, right, chunk=np.roll(rank, step + 1))  # (rank - 1 - step) % n
     for step in range(n - 1):
-        yield copy(n - 1 + step, rank, (rank + 1) % n, chunk=(rank - step) % n)
+        yield copy(n - 1 + step, rank, right, chunk=np.roll(rank, step))
 
 
 @algorithm(ALL_REDUCE)

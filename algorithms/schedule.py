@@ -134,10 +134,7 @@ class Schedule:
         """Shape [data chunks + 1]: first element of each data chunk of a vector of ``elements`` (all-to-all: of the vectors of
         all ranks, one after the other), so that every chunk gets the floor or the ceiling of its share. Simulator and
         executors share this split."""
-        edges = np.concatenate([[0], np.cumsum(self.weights)])
-        total = int(edges[-1])
-        whole, rest = divmod(elements * (self.nranks if self.collective.personalised else 1), total)
-        return np.asarray(whole * edges + rest * edges // total, dtype=np.int64)
+        return split(self.weights, elements * (self.nranks if self.collective.personalised else 1))
 
     def send_elements(self, elements: int) -> Ints:
         """Shape [sends]: elements that each send carries. What a chunk holds decides its size: data that moved to another
@@ -148,6 +145,14 @@ class Schedule:
             sizes: Ints = bounds[self.chunk + self.count] - bounds[self.chunk]
             return sizes
         return _followed_elements(self, np.diff(bounds))
+
+
+def split(weights: Ints, elements: int) -> Ints:
+    """Shape [weights + 1]: first element of each part of ``elements``, each part the floor or the ceiling of its share."""
+    edges = np.concatenate([[0], np.cumsum(weights)])
+    total = int(edges[-1])
+    whole, rest = divmod(elements, total)
+    return np.asarray(whole * edges + rest * edges // total, dtype=np.int64)
 
 
 def _collect(name: str, sends: Iterable[Send]) -> dict[str, Ints]:
@@ -175,8 +180,8 @@ def _validate(s: Schedule) -> None:
         raise ScheduleError(f"{s.name}: {s.nranks} rank; a collective needs at least 2")
     if not 0 <= s.root < s.nranks:
         raise ScheduleError(f"{s.name}: root {s.root} is not a rank; ranks are 0..{s.nranks - 1}")
-    if len(s.weights) < 1 or (s.weights < 1).any():
-        raise ScheduleError(f"{s.name}: chunk weights must be whole numbers of at least 1, and at least one chunk")
+    if (s.weights < 0).any() or not s.weights.any():
+        raise ScheduleError(f"{s.name}: chunk weights must be whole numbers of at least 0, and at least one of them above 0")
     unit = s.collective.unit(s.nranks)
     if len(s.weights) % unit:
         raise ScheduleError(f"{s.name}: {len(s.weights)} chunks cannot belong to {s.nranks} ranks evenly; use a multiple of {unit}")

@@ -20,9 +20,9 @@ from topologies.units import format_bytes
 Progress = Callable[[int, int], None]
 """Called with (rows done, rows in all); an exception raised in it cancels."""
 
-PREFERRED = ("ring", "chain", "direct", "flat")
+PREFERRED = ("ring", "chain", "direct", "flat", "shift")
 """What NCCL runs where nothing better is known: a ring; its ring broadcast and ring reduce are pipelined chains; the rest is
-sends and receives at once."""
+sends and receives at once, those of sendrecv_perf to the next rank."""
 _DTYPE = {1: "int8", 2: "float16", 4: "float32", 8: "float64"}
 
 
@@ -91,7 +91,7 @@ def compare(
     *,
     algorithm: str | None = None,
     model: Model | None = None,
-    engine: str = "event",
+    engine: str = "auto",
     progress: Progress | None = None,
     faults: Sequence[str] = (),
     seed: int = 0,
@@ -173,6 +173,8 @@ def _chosen(table: Table, algorithm: str | None) -> Algorithm:
 def _rows(run: Sequence[Table], chosen: Algorithm, runner: Runner, progress: Callable[[int], None]) -> tuple[Row, ...]:
     at: dict[int, Candidate] = {}
     rows = []
+    sizes = {row.size_bytes for table in run for row in table.rows if row.size_bytes > 0}
+    runner = runner.settled([chosen], sorted(sizes)) if sizes else runner
     for number, row in enumerate(row for table in run for row in table.rows):
         progress(number)
         if row.size_bytes > 0 and row.time_s > 0:
@@ -200,7 +202,7 @@ def _pipeline_note(chosen: Algorithm, rows: Sequence[Row]) -> str:
 
 def _nic_note(runner: Runner, chosen: Algorithm, rows: Sequence[Row]) -> str:
     """Why a prediction over several servers is slow, where it is: it leaves a server by few of its NICs."""
-    result = simulate(runner.topology, [runner.launch(chosen, rows[0].size_bytes)], runner.model, runner.engine)
+    result = simulate(runner.topology, [runner.launch(chosen, rows[0].size_bytes)], runner.model, runner.engine, traced=False)
     nics = {node.name: node.server for node in runner.topology.nodes if node.kind == "nic"}
     loaded = {end for load in result.link_loads() for end in (load.src, load.dst) if end in nics}
     used, there = (Counter(nics[name] for name in names) for names in (loaded, nics))

@@ -9,12 +9,13 @@ from typing import Any
 from algorithms.collectives import Collective
 from algorithms.launch import Launch, dtype_bytes
 from algorithms.schedule import Schedule
+from algorithms.steps import Stream
 from sim.bounds import Bounds, bounds
 from sim.closed_forms import lookup
-from sim.event import Progress
 from sim.model import Model
 from sim.result import Result
 from sim.simulate import simulate
+from sim.times import Progress
 from topologies.errors import ScheduleError
 from topologies.graph import Topology
 
@@ -40,7 +41,7 @@ def explain(
     topology: Topology,
     launch: Launch,
     model: Model,
-    engine: str = "event",
+    engine: str = "auto",
     progress: Progress | None = None,
     *,
     channels: int = 1,
@@ -52,7 +53,7 @@ def explain(
     schedule = launch.schedule
     if schedule is None:
         raise ScheduleError("explain: needs a collective, not a compute time")
-    result = simulate(topology, [launch], model, engine, progress)
+    result = simulate(topology, [launch], model, engine, progress, traced=False)
     bound = bounds(
         topology, schedule.collective, launch.nbytes, root=schedule.root, in_network=schedule.in_network, overhead=model.overhead,
         itemsize=dtype_bytes(launch.dtype),
@@ -60,15 +61,17 @@ def explain(
     return Explained(result, bound, _formula(result, schedule, slices, options or {}) if channels == 1 else None)
 
 
-def _formula(result: Result, schedule: Schedule, slices: int, options: Mapping[str, Any]) -> Formula | None:
+def _formula(result: Result, schedule: Schedule | Stream, slices: int, options: Mapping[str, Any]) -> Formula | None:
     """The closed form, if all its conditions hold: the model's, those of the routes, and its own."""
     form, model, launch = lookup(schedule.collective.name, schedule.name), result.model, result.launches[0]
-    if form is None or model.barrier or model.fifo_depth or model.sharing != "fair":
+    if form is None or model.barrier or model.fifo_depth or model.sharing != "fair" or not model.nominal:
         return None
     links = _equal_links(result, form.hops)
     if links is None or schedule.places > schedule.nranks + 1 or "groups" in options:  # more aggregators: more levels than one
         return None
-    given = {key: int(value) for key, value in options.items()}
+    sizes = options.get("dims", result.topology.dims)
+    given: dict[str, Any] = {key: int(value) for key, value in options.items() if key != "dims"}
+    given["dims"] = tuple(int(size) for size in (sizes.split("x") if isinstance(sizes, str) else sizes))
     reason = form.refusal(schedule.nranks, elements=launch.elements, reduce_rate=model.reduce_rate, slices=slices, **given)
     if reason:
         return None
@@ -83,13 +86,14 @@ def _formula(result: Result, schedule: Schedule, slices: int, options: Mapping[s
 def _equal_links(result: Result, hops: int) -> tuple[float, float] | None:
     """Bandwidth and latency of every link of every route, if all routes have ``hops`` equal links, meet at one switch when they
     have two, and no node's port limits them; else None."""
-    plan = result.plan
-    paths = [[plan.resources[i] for i in route.resources] for route in plan.routes]
-    used = [resource for path in paths for resource in path]
-    middles = {path[0].dst for path in paths} if hops == 2 else set()
-    latencies = {route.latency for route in plan.routes}
-    plain = all(resource.src and resource.dst for resource in used) and all(len(path) == hops for path in paths)
-    if not plain or len(middles) > 1 or len({resource.capacity for resource in used}) != 1 or len(latencies) != 1:
+    plan = result.played
+    routes, latencies = plan.routes, {route.latency for route in plan.routes}
+    if len(latencies) != 1 or any(len(route.resources) != hops for route in routes):
+        return None
+    used = [plan.resources[i] for i in {i for route in routes for i in route.resources}]
+    middles = {plan.resources[route.resources[0]].dst for route in routes} if hops == 2 else set()
+    plain = all(resource.src and resource.dst for resource in used)
+    if not plain or len(middles) > 1 or len({resource.capacity for resource in used}) != 1:
         return None
     return used[0].capacity, latencies.pop() / hops
 

@@ -10,6 +10,7 @@ from algorithms.collectives import Collective, collective
 from algorithms.launch import Launch, dtype_bytes
 from algorithms.registry import Algorithm, catalogue, find
 from prediction.limits import check_sends
+from sim.engines import SMALL
 from sim.model import Model
 from sim.simulate import make_launch, simulate
 from topologies.errors import RingscopeError, ScheduleError
@@ -94,7 +95,7 @@ def predict(
     model: Model | None = None,
     dtype: str = "float32",
     algorithms: Sequence[str] | None = None,
-    engine: str = "event",
+    engine: str = "auto",
     progress: Progress | None = None,
 ) -> Prediction:
     """Simulate every algorithm of a collective (or those named) at every size [bytes].
@@ -119,6 +120,7 @@ def predict(
     if not usable:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items()) or "none is registered yet"
         raise ScheduleError(f"no algorithm for {wanted.name} on {topology.name}: {reasons}")
+    runner = runner.settled(usable, sizes)
     total = len(sizes) * len(usable)
     rows = []
     for i, size in enumerate(sizes):
@@ -130,7 +132,7 @@ def predict(
     if progress:
         progress(total, total)
     crossovers = _crossovers(runner, rows, {a.name: a for a in usable}, progress, total)
-    return Prediction(topology, wanted, len(topology.gpus), dtype, runner.model, engine, tuple(rows), skipped, crossovers)
+    return Prediction(topology, wanted, len(topology.gpus), dtype, runner.model, runner.engine, tuple(rows), skipped, crossovers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +155,19 @@ class Runner:
             if reason:
                 raise ScheduleError(f"{algorithm.name}: {len(self.topology.gpus)} ranks: {reason}")
             check_sends(self.collective.name, algorithm.name, len(self.topology.gpus), slices=slices)
-            self._launches[key] = make_launch(
-                self.topology, self.collective.name, algorithm.name, nbytes, slices=slices, dtype=self.dtype
-            )
+            self._launches[key] = make_launch(self.topology, self.collective.name, algorithm.name, nbytes, slices=slices, dtype=self.dtype)
         return replace(self._launches[key], nbytes=nbytes)
+
+    def settled(self, algorithms: Sequence[Algorithm], sizes: Sequence[int]) -> Runner:
+        """``auto`` becomes one engine for all runs: many small ones are worth the second that the compiled engine takes to load."""
+        if self.engine != "auto":
+            return self
+        sends = sum(len(self.launch(algorithm, max(sizes)).whole) for algorithm in algorithms)
+        return replace(self, engine="compiled" if sends * len(sizes) > SMALL else "event")
 
     def run(self, algorithm: Algorithm, nbytes: int, progress: Progress | None = None) -> Candidate:
         """Time of one algorithm at one size."""
-        result = simulate(self.topology, [self.launch(algorithm, nbytes)], self.model, self.engine, progress)
+        result = simulate(self.topology, [self.launch(algorithm, nbytes)], self.model, self.engine, progress, traced=False)
         return Candidate(algorithm.name, slices_for(algorithm, nbytes), result.time, result.algbw(), result.busbw())
 
 
@@ -186,9 +193,7 @@ def _crossovers(
     )
 
 
-def _refined(
-    runner: Runner, was: Algorithm, to: Algorithm, low: int, high: int, progress: Progress | None, total: int
-) -> Crossover:
+def _refined(runner: Runner, was: Algorithm, to: Algorithm, low: int, high: int, progress: Progress | None, total: int) -> Crossover:
     """Halve the interval on whole elements: at ``low`` the one is fastest, at ``high`` the other."""
     unit, after, before = dtype_bytes(runner.dtype), low, high
     schedules = [runner.launch(algorithm, high).schedule for algorithm in (was, to)]

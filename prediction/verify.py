@@ -91,8 +91,7 @@ def verify(
         launch = make_launch(
             topology, collective_name, algorithm_name, nbytes, options=options, channels=channels, slices=slices, dtype=dtype
         )
-        assert launch.schedule is not None
-        return verify_schedule(launch.schedule, dtype=dtype, executor=executor, topology=topology, nbytes=nbytes, seed=seed)
+        return verify_schedule(launch.whole, dtype=dtype, executor=executor, topology=topology, nbytes=nbytes, seed=seed)
     schedule = algorithm.build(nranks, channels=channels, slices=slices, **(options or {}))
     return verify_schedule(schedule, dtype=dtype, executor=executor, seed=seed)
 
@@ -136,7 +135,7 @@ def definition(what: Collective, inputs: Sequence[Vector], blocks: Sequence[int]
     """Rank -> what it must hold at the end, from the meaning of the collective alone.
 
     ``blocks[r] : blocks[r + 1]`` are the elements that belong to rank r of n; for all-to-all, where the vectors of all ranks
-    count as one, ``blocks[p * n + j] : ...`` are those that rank p has for rank j."""
+    count as one, ``blocks[p * n + j] : ...`` are those that rank p has for rank j; for sendrecv those of each block of its pattern."""
     n = len(inputs)
     every = range(n)
     total = np.sum(np.stack(inputs), axis=0, dtype=inputs[0].dtype) if what.reduces else inputs[root]
@@ -155,6 +154,12 @@ def definition(what: Collective, inputs: Sequence[Vector], blocks: Sequence[int]
         case ("owner", "target"):
             at = {(p, j): (blocks[p * n + j], blocks[p * n + j + 1], blocks[p * n]) for p in every for j in every}
             return {j: [(at[p, j][0], inputs[p][at[p, j][0] - at[p, j][2] : at[p, j][1] - at[p, j][2]]) for p in every] for j in every}
+        case ("owner", "peer"):
+            k, ends = len(what.to) // n, {r: list[Piece]() for r in every}
+            for b, rank in enumerate(what.to):
+                row = blocks[b // k * k]
+                ends[rank].append((blocks[b], inputs[b // k][blocks[b] - row : blocks[b + 1] - row]))
+            return ends
     raise ScheduleError(f"verify: no definition for a collective from {what.start} to {what.end}")
 
 
@@ -187,7 +192,7 @@ def _differences(s: Schedule, held: Any, inputs: Sequence[Vector]) -> list[Vecto
         return []
     n, data = s.nranks, len(s.weights)
     bounds = s.chunk_bounds(sum(map(len, inputs)) // n)
-    blocks = bounds[:: data // (n * n)] if s.collective.personalised else bounds[[r * data // n for r in range(n + 1)]]
+    blocks = bounds[:: data // s.collective.unit(n)] if s.collective.personalised else bounds[[r * data // n for r in range(n + 1)]]
     found = []
     for rank, pieces in definition(s.collective, inputs, blocks.tolist(), s.root).items():
         for start, values in pieces:

@@ -8,22 +8,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-import networkx as nx
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra
 
 from algorithms.collectives import Collective
 from algorithms.launch import DTYPE_BYTES
-from sim.cuts import Array, Cut, Network
+from sim.cuts import Array, Cut, Network, crossing
+from sim.distances import asked, hops, joined, latency_of, tables
+from sim.symmetry import Symmetry, symmetry
 from topologies.errors import ScheduleError
 from topologies.graph import Link, Topology
 from topologies.units import format_bandwidth
 
 Groups = tuple[tuple[int, ...], ...]
+Leaving = Callable[[Sequence[int] | Array], int]
 
 LARGEST_ELEMENT = max(DTYPE_BYTES.values())
-EXACT_WORK = 4_000_000  # ranks times links up to which every rank gets maximum flows of its own, above only groups of ranks
+EXACT_WORK = 4_000_000  # maximum flows times links up to which they are run, above only cuts close around ranks and groups
+DISTANCE_WORK = 16_000_000  # rows of distances times links up to which all are looked at, above the first
 WIDER = 16  # times the bandwidth that answers what more of it would bring
 SAME = 1 - 1e-9  # claims that differ by less, relative, bind alike
 
@@ -79,7 +80,8 @@ def bounds(
     - without ``in_network``, for ranks in k groups: an element of an all-reduce passes between groups 2(k-1) times (k-1 before
       any group can know its sum, then once into each other group), of a broadcast, reduce, all-gather or reduce-scatter k-1
       times; over what can enter (or leave) all groups. Tried: single ranks, the topology's groups, clusters of fast links;
-    - all-to-all: |S||rest|M/n over the capacity of the cuts around these groups; the sum of distances over that of links.
+    - all-to-all: |S||rest|M/n over the capacity of the cuts around these groups; the sum of distances over that of links;
+    - sendrecv: the same of the blocks of its pattern; without one, the latency of the nearest pair.
     Raises ScheduleError for a rank, root, size or collective that cannot be.
     """
     gpus = range(len(topology.gpus))
@@ -91,13 +93,17 @@ def bounds(
     if nbytes < 0 or itemsize < 1:
         raise ScheduleError(f"bounds: {nbytes} B in elements of {itemsize} B; write 0 B or more, in elements of at least 1 B")
     net = Network.of(topology, chosen)
-    share = nbytes // itemsize // len(chosen) * itemsize
+    if collective.to:
+        collective.unit(len(chosen))  # refuses the pattern of other ranks
+    share = nbytes // itemsize // (len(collective.to) // len(chosen) or len(chosen)) * itemsize
     names = [topology.gpus[gpu] for gpu in chosen]
-    problem = _Problem(topology, topology.links, net, net.rates, chosen, names, root, nbytes, share, in_network)
+    alone = Symmetry.none(len(chosen))
+    alike = alone if collective.to else symmetry(topology, names, frozenset((names[0], names[root])))
+    problem = _Problem(topology, topology.links, net, net.rates, alike, chosen, names, root, nbytes, share, in_network)
     latency, claims = problem.latency(collective, overhead), problem.all_claims(collective)
     bandwidth = max(claims, key=_seconds)
     binding = max(latency, bandwidth, key=_seconds)
-    more = problem.relief(collective, latency, claims) if relief else None
+    more = replace(problem, alike=alone).relief(collective, latency, bandwidth.seconds) if relief else None
     return Bounds(latency.seconds, bandwidth.seconds, binding.seconds, binding.text(), more)
 
 
@@ -120,6 +126,7 @@ class _Problem:
     links: list[Link]
     net: Network
     rates: Array  # of the arcs as they are, while ``net`` may have some widened
+    alike: Symmetry  # of ranks that are alike only the first is looked at
     chosen: tuple[int, ...]
     names: list[str]
     root: int
@@ -128,20 +135,35 @@ class _Problem:
     in_network: bool
 
     def latency(self, collective: Collective, overhead: float) -> _Claim:
-        """The pair of ranks farthest apart, of all pairs or of those with the root on the side that has one."""
-        everyone = list(range(len(self.chosen)))
-        sources, sinks = ([self.root] if side == "root" else everyone for side in (collective.start, collective.end))
-        worst, src, dst = -1.0, "", ""
-        for first, table in self._distances(sources, sinks, [link.latency for link in self.links]):
-            at, to = (int(i) for i in np.unravel_index(np.argmax(table), table.shape))
-            if table[at, to] > worst:
-                worst, src, dst = float(table[at, to]), self.names[sources[first + at]], self.names[sinks[to]]
-        path = nx.dijkstra_path(self.topology.graph, src, dst, weight=lambda a, b, edge: edge["link"].latency)
-        return _Claim(overhead + worst, lambda: f"latency: {src} -> {dst} over {len(path) - 1} hop{'s' * (len(path) > 2)}")
+        """The pair of ranks farthest apart, of all pairs, of those with the root on the side that has one, or of a pattern; of
+        any pattern the nearest: it may ask for no other."""
+        kinds = self.alike.kinds[: max(1, DISTANCE_WORK // len(self.links))]
+        if collective.end == "peer" and not collective.to and len(kinds) < len(self.alike.kinds):
+            kinds = []  # the nearest pair may be among those that are not looked at
+        rows = [self.root] if collective.start == "root" else kinds
+        sources, sinks = [self.names[rank] for rank in rows], [self.names[self.root]] if collective.end == "root" else self.names
+        worst, src, dst = -math.inf, "", ""
+        for first, table in tables(self.topology, sources, sinks, latency_of):
+            far = asked(collective, rows[first : first + len(table)], table) if collective.end == "peer" else table
+            at, to = (int(i) for i in np.unravel_index(np.argmax(far), far.shape))
+            if far[at, to] > worst:
+                worst, src, dst = float(far[at, to]), sources[first + at], sinks[to]
+        if not src:
+            return _Claim(0.0, lambda: "latency: none is known")
 
-    def relief(self, collective: Collective, latency: _Claim, claims: Sequence[_Claim]) -> Relief:
-        """What binds after what binds now; cuts that bind as much are widened together, also those that show only then."""
+        def text() -> str:
+            far = hops(self.topology, src, dst, latency_of)
+            return f"latency: {src} -> {dst} over {far} hop{'s' * (far > 1)}"
+
+        return _Claim(overhead + abs(worst), text)
+
+    def relief(self, collective: Collective, latency: _Claim, bandwidth_s: float) -> Relief | None:
+        """What binds after what binds now; cuts that bind as much are widened together, also those that show only then. None where
+        the cuts that bind ``bandwidth_s`` are too many to look at one by one."""
+        claims = self.all_claims(collective)
         first, widened = max(claims, key=_seconds), set[frozenset[int]]()
+        if first.seconds < bandwidth_s * SAME:
+            return None
         if latency.seconds >= first.seconds:
             return Relief(latency.seconds / first.seconds if first.seconds else math.inf, first.text())
         then = first
@@ -158,13 +180,12 @@ class _Problem:
         return Relief(max(1.0, first.seconds / then.seconds), then.text(), len(others))
 
     def all_claims(self, collective: Collective) -> list[_Claim]:
-        """A barrier may send nothing; among very many ranks without groups no cut is looked for."""
-        return (not collective.idempotent and list(self.claims(collective))) or [_Claim(0.0, str)]
+        return (not collective.idempotent and list(self.claims(collective))) or [_Claim(0.0, str)]  # a barrier may send nothing
 
     def claims(self, collective: Collective) -> Iterator[_Claim]:
         n, m, share, net = len(self.chosen), self.nbytes, self.share, self.net
         back = replace(net, tail=net.head, head=net.tail, way="in")
-        every = range(n) if n * len(self.links) <= EXACT_WORK else range(0)
+        every = self.alike.kinds if self._exact(len(self.alike.kinds)) else []
         ends = (collective.start, collective.end)
         if ends in (("all", "owner"), ("all", "root"), ("root", "owner")):  # in reversed time the dual collective, all links turned
             ends, net, back = ends[::-1], back, net
@@ -172,18 +193,23 @@ class _Problem:
             case "all", "all":  # all-reduce
                 yield from self._apart(net, 0, every)
                 yield from self._apart(back, 0, every)
-                yield from self._partitions(net, back, lambda k: 2 * (k - 1) * m, lambda inside: m)
+                yield from self._partitions(net, back, lambda k: 2 * (k - 1) * m, lambda _: m)
             case "owner", "all":  # all-gather
                 yield from self._densest(net, every)
-                yield from self._partitions(net, back, lambda k: (k - 1) * n * share, lambda inside: inside * share)
+                yield from self._partitions(net, back, lambda k: (k - 1) * n * share, lambda inside: len(inside) * share)
             case "root", "all":  # broadcast
-                yield from self._apart(net, self.root, range(n))
-                yield from self._partitions(net, back, lambda k: (k - 1) * m, lambda inside: 0)
+                yield from self._apart(net, self.root, every)
+                yield from self._partitions(net, back, lambda k: (k - 1) * m, lambda inside: 0 if every else m * (self.root in inside))
             case "owner", "root":  # gather
                 yield from self._densest(net, [self.root])
             case "owner", "target":  # all-to-all
-                yield from self._partitions(net, back, lambda k: 0, lambda inside: inside * (n - inside) * share)
-                yield self._all_links()
+                yield from self._partitions(net, back, lambda _: 0, lambda inside: len(inside) * (n - len(inside)) * share)
+                yield self._all_links(None)
+            case "owner", "peer":  # sendrecv
+                if collective.to:
+                    to = np.reshape(collective.to, (n, -1))
+                    yield from self._partitions(net, back, lambda _: 0, lambda inside: crossing(to, inside) * share)
+                    yield self._all_links(to)
             case start, end:
                 raise ScheduleError(f'bounds: no bound is known from "{start}" to "{end}"; those of algorithms/collectives.py have one')
 
@@ -195,50 +221,53 @@ class _Problem:
         for cut in [net.densest_cut(sinks)] if sinks else []:
             yield self._claim(len(cut.ranks) * self.share, cut)
 
-    def _partitions(self, net: Network, back: Network, total: Callable[[int], int], leaving: Callable[[int], int]) -> Iterator[_Claim]:
-        """``total(k)``: bytes that pass between k groups; ``leaving(m)``: bytes that must leave any m ranks."""
+    def _partitions(self, net: Network, back: Network, total: Callable[[int], int], leaving: Leaving) -> Iterator[_Claim]:
+        """``total(k)``: bytes that pass between k groups; ``leaving(inside)``: bytes that must leave these ranks."""
         disjoint = ((name, groups) for name, groups in self._natural() if sum(map(len, groups)) == len(self.chosen) > len(groups[0]))
         for name, groups in disjoint:  # of others the argument does not hold
-            rests = [[rank for rank in range(len(self.chosen)) if rank not in inside] for inside in map(set, groups)]
+            like = [self.alike.like(group) for group in groups]
+            kinds: dict[tuple[int, ...], int] = {}  # in the order of the first group of each
+            for number, kind in enumerate(like):
+                kinds.setdefault(kind, number)
             for one in (back, net):
-                cuts = [one.least_cut(group, rest) for group, rest in zip(groups, rests, strict=True)]
-                for cut, group, rest in zip(cuts, groups, rests, strict=True):
-                    yield self._claim(leaving(len(group if one is net else rest)), cut)
+                least = (one.least_cut(groups[number], self._rest(groups[number])) for number in kinds.values())
+                cuts = dict(zip(kinds, least if self._exact(len(kinds)) else one.near_cuts(groups, kinds.values()), strict=True))
+                for kind, number in kinds.items():
+                    yield self._claim(leaving(groups[number] if one is net else self._rest(groups[number])), cuts[kind])
                 if not self.in_network:
-                    yield self._together(name, cuts, total(len(cuts)))
+                    yield self._together(name, [cuts[kind] for kind in like], total(len(groups)))
+
+    def _rest(self, group: Sequence[int]) -> Array:
+        return np.delete(np.arange(len(self.chosen)), group)
+
+    def _exact(self, flows: int) -> bool:
+        return flows * len(self.links) <= EXACT_WORK
 
     def _natural(self) -> Iterator[tuple[str, Groups]]:
         """Partitions worth a look: single ranks, the topology's groups, and ranks joined by links of some bandwidth or more."""
         n, rates = len(self.chosen), self.net.rates[: len(self.links)]
         rank_of = {gpu: rank for rank, gpu in enumerate(self.chosen)}
-        if n * len(self.links) <= EXACT_WORK:
-            yield "ranks", tuple((rank,) for rank in range(n))
+        yield "ranks", tuple((rank,) for rank in range(n))
         for name, groups in self.topology.groups.items():
             parts = [tuple(rank_of[gpu] for gpu in group if gpu in rank_of) for group in groups]
             yield name, tuple(part for part in [*parts, tuple(sorted(set(range(n)).difference(*parts)))] if part)
         for least in np.unique(rates)[1:9]:
-            graph = self._graph(np.where(rates >= least, rates, 0))
-            graph.eliminate_zeros()
-            joined = connected_components(graph, directed=False)[1][self.net.nodes]
-            yield "clusters", tuple(tuple(np.flatnonzero(joined == part).tolist()) for part in np.unique(joined))
+            fast = np.flatnonzero(rates >= least)
+            yield "clusters", joined(self.net.tail[fast], self.net.head[fast], self.net.nodes, len(self.topology.graph))
 
-    def _all_links(self) -> _Claim:
-        """Every block loads at least as many links as its shortest way has."""
-        n, everyone = len(self.chosen), list(range(len(self.chosen)))
-        hops = math.fsum(table.sum() for _, table in self._distances(everyone, everyone, [1.0] * len(self.links)))
+    def _all_links(self, to: Array | None) -> _Claim:
+        """Every block loads at least as many links as its shortest way has. ``to``: shape [ranks, blocks of a rank], None: to all."""
+        n, kinds = len(self.chosen), self.alike.kinds
+        if len(kinds) * len(self.links) > DISTANCE_WORK:
+            return _Claim(0.0, str)
+        many = np.bincount(self.alike.first, minlength=n)[kinds][:, None]
+        rows = tables(self.topology, [self.names[rank] for rank in kinds], self.names, lambda _: 1.0)
+        ways = ((first, table if to is None else np.take_along_axis(table, to[first : first + len(table)], 1)) for first, table in rows)
+        length = math.fsum((way * many[first : first + len(way)]).sum() for first, way in ways)
+        blocks = n * (n - 1) if to is None else max(1, int((to != np.arange(n)[:, None]).sum()))
         rate, told = (math.fsum(rates[: len(self.links)]) for rates in (self.net.rates, self.rates))
-        text = f"all {len(self.links)} links ({format_bandwidth(told)}; {hops / (n * (n - 1)):.3g} hops a block)"
-        return _Claim(hops * self.share / rate, lambda: text, tuple(range(len(self.links))))
-
-    def _graph(self, weights: Sequence[float] | Array) -> csr_array:
-        ends = self.net.tail[: len(self.links)], self.net.head[: len(self.links)]
-        return csr_array((np.asarray(weights), ends), shape=(len(self.topology.graph),) * 2)
-
-    def _distances(self, sources: list[int], sinks: list[int], weights: list[float]) -> Iterator[tuple[int, Array]]:
-        """Blocks of rows of the table of least path weights, with their first row: all of it could be gigabytes."""
-        graph, at = self._graph(weights), self.net.nodes
-        for first in range(0, len(sources), 256):
-            yield first, dijkstra(graph, indices=at[sources[first : first + 256]])[:, at[sinks]]
+        text = f"all {len(self.links)} links ({format_bandwidth(told)}; {length / blocks:.3g} hops a block)"
+        return _Claim(length * self.share / rate, lambda: text, tuple(range(len(self.links))))
 
     def _claim(self, nbytes: int, cut: Cut) -> _Claim:
         return _Claim(nbytes / cut.rate, partial(self._describe, cut), tuple(cut.arcs))

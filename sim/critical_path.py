@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sim.event import Times
 from sim.plan import Plan
+from sim.times import Times
 
 
 @dataclass(frozen=True, slots=True)

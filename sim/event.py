@@ -2,46 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 from simpy.events import EventPriority
 
 from sim.model import Model
 from sim.plan import Plan
 from sim.sharing import FairSharing, FifoSharing, Sharing
+from sim.times import Progress, Times
 from topologies.errors import ScheduleError
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Progress = Callable[[int, int], None]
-"""Called with (messages done, messages in all) now and then; an exception raised in it cancels the run."""
 
 FLOW_END, ARRIVAL, REDUCED, JOINED, FLOW_START, SETTLE = range(6)  # order within one instant
 REPORT_EVERY = 2048
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Times:
-    """Per message, in seconds: ``start`` left its queue, ``flow`` first byte, ``sent``, ``arrived``, ``reducing``, ``end``. ``cause``:
-    the node that let a node start (-1: none), ``cause_sent``: by its last byte leaving; ``reduce_cause``: the message whose
-    reduction it waited for; ``limit``: the resource that held the flow to its last rate."""
-
-    start: Floats
-    flow: Floats
-    sent: Floats
-    arrived: Floats
-    reducing: Floats
-    end: Floats
-    cause: Ints
-    cause_sent: NDArray[np.bool_]
-    reduce_cause: Ints
-    limit: Ints
-    joined: Floats
-    """Per join, when it was over."""
 
 
 class _Timer(simpy.Event):
@@ -67,7 +42,8 @@ class _Engine:
         self.plan, self.model, self.progress = plan, model, progress
         self.env = simpy.Environment()
         capacity = [resource.capacity for resource in plan.resources]
-        self.sharing: Sharing = FairSharing(capacity) if model.sharing == "fair" else FifoSharing(capacity)
+        incast = [resource.incast for resource in plan.resources]
+        self.sharing: Sharing = FairSharing(capacity, incast) if model.sharing == "fair" else FifoSharing(capacity)
         self.settling = False
         self.done = 0
         m, n = plan.messages, plan.nodes
@@ -79,7 +55,7 @@ class _Engine:
         for message in reversed(range(m)):
             self.line[self.queue[message]].append(message)  # a stack whose top is the next to leave
         self.queue_busy = [False] * len(self.line)
-        self.reducer_free = [(0.0, -1)] * (max(self.reducer, default=-1) + 1)
+        self.reductions: list[deque[int]] = [deque() for _ in range(max(self.reducer, default=-1) + 1)]  # the first is under way
         self.left = [float(b) for b in self.bytes]
         self.rate, self.since, self.version = [0.0] * m, [0.0] * m, [0] * m
         self.times = {key: [0.0] * m for key in ("start", "flow", "sent", "arrived", "reducing", "end")}
@@ -120,7 +96,7 @@ class _Engine:
         elif kind == ARRIVAL:
             self._arrive(node)
         elif kind == REDUCED:
-            self._end(node)
+            self._reduced(node)
         else:
             self.joined[node - self.plan.messages] = self.env.now
             self._release(node, sent=False)
@@ -199,17 +175,27 @@ class _Engine:
     def _arrive(self, message: int) -> None:
         now = self.env.now
         self.times["arrived"][message] = self.times["reducing"][message] = now
-        work = self.reduced[message] / self.model.reduce_rate
-        if work == 0:
+        if self._work(message) == 0:
             self._end(message)
             return
-        free, other = self.reducer_free[self.reducer[message]]
-        begin = now
-        if free > now:
-            begin, self.reduce_cause[message] = free, other
-            self.times["reducing"][message] = free
-        self.reducer_free[self.reducer[message]] = (begin + work, message)
-        self._at(begin + work - now, REDUCED, message)
+        line = self.reductions[self.reducer[message]]
+        line.append(message)
+        if len(line) == 1:
+            self._at(self._work(message), REDUCED, message)
+
+    def _work(self, message: int) -> float:
+        return float(self.reduced[message] / self.model.reduce_rate)
+
+    def _reduced(self, message: int) -> None:
+        """The reducer takes the next in line."""
+        self._end(message)
+        now, line = self.env.now, self.reductions[self.reducer[message]]
+        line.popleft()
+        if line:
+            if now > self.times["arrived"][line[0]]:
+                self.reduce_cause[line[0]] = message
+            self.times["reducing"][line[0]] = now
+            self._at(self._work(line[0]), REDUCED, line[0])
 
     def _end(self, message: int) -> None:
         self.times["end"][message] = self.env.now

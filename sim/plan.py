@@ -2,52 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from algorithms.dependencies import dependencies
-from algorithms.launch import Launch, dtype_bytes
-from algorithms.schedule import Op, Schedule
+from algorithms.launch import Launch
+from algorithms.schedule import Op
+from algorithms.steps import in_blocks
+from sim.layout import Layout, Sizes, messages_of, summed, wire_bytes
 from sim.model import Model
+from sim.routes import Resource, Route, RouteTable
+from sim.waits import Arrays, Ways
 from topologies.errors import ScheduleError
 from topologies.graph import Topology
-from topologies.routing import Router
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
-    """Something with a capacity [B/s]: a link (``src``, ``dst``), or a node's port (``src`` or ``dst`` empty)."""
-
-    src: str
-    dst: str
-    capacity: float
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """Resources of a path, each with the fraction of the flow it carries, and the latency of the path [s]."""
-
-    resources: tuple[int, ...]
-    weights: tuple[float, ...]
-    latency: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     """Nodes are messages 0..m-1, then joins; ``waits`` counts what a node waits for, ``after[start[i]:start[i+1]]`` are the
     nodes that wait for node i, ``on_sent`` whether they wait only for its last byte to leave. A join finishes ``delay`` after
-    its waits are over. Messages of one ``queue`` leave in order of their numbers."""
+    its waits are over. Messages of one ``queue`` leave in order of their numbers. ``bytes`` are those that links carry,
+    ``payload`` those without headers. ``reduced`` is as ``bytes`` where reducing takes no time. Columns of sends are empty in an
+    untraced plan."""
 
     resources: tuple[Resource, ...]
     routes: tuple[Route, ...]
     bytes: Ints
+    payload: Ints
     reduced: Ints
     route: Ints
     queue: Ints
@@ -63,6 +52,10 @@ class Plan:
     send_bytes: Ints
     send_src: Ints
     send_dst: Ints
+    first: tuple[int, ...]
+    """Per launch its first message, and in the end the number of messages."""
+    first_queue: tuple[int, ...]
+    """Per launch its first queue; those of one channel follow one another, a place each."""
 
     @property
     def messages(self) -> int:
@@ -73,164 +66,146 @@ class Plan:
         return len(self.waits)
 
 
-def make_plan(topology: Topology, launches: Sequence[Launch], model: Model) -> Plan:
+def make_plan(topology: Topology, launches: Sequence[Launch], model: Model, ways: Ways | None = None, *, traced: bool = True) -> Plan:
     """Lay launches out on the topology. ScheduleError without launches, or for one that waits for itself or one that is not there."""
     if not launches:
         raise ScheduleError(f"{topology.name}: nothing to simulate; give at least one launch")
-    return _Planner(topology, launches, model).plan()
+    return _Planner(topology, launches, model, ways or Arrays(), traced).plan()
 
 
 class _Planner:
-    def __init__(self, topology: Topology, launches: Sequence[Launch], model: Model) -> None:
-        self.topology, self.launches, self.model = topology, launches, model
-        self.router = Router(topology)
-        self.resources: dict[tuple[str, str], int] = {}
-        self.listed: list[Resource] = []
-        self.routes: list[Route] = []
-        self.route_of: dict[tuple[str, str], int] = {}
+    def __init__(self, topology: Topology, launches: Sequence[Launch], model: Model, ways: Ways, traced: bool) -> None:
+        self.topology, self.launches, self.model, self.ways, self.traced = topology, launches, model, ways, traced
+        self.table = RouteTable(topology, model)
         self.reducer_of: dict[str, int] = {}
-        self.edges: list[tuple[Ints, Ints, Bools]] = []
-        self.delays: list[float] = []
-        self.columns: list[dict[str, Ints]] = []
-        self.messages = sum(_message_count(launch.schedule) for launch in launches if launch.schedule)
+        self.parts: list[Any] = []
+        self.delays: list[Floats] = []
+        self.joins = self.messages = self.queues = 0
+        total = sum(len(launch.schedule) for launch in launches if launch.schedule)
+        self.columns = {name: np.empty(total, dtype=ways.integers) for name in ("route", "queue", "reducer")}
+        self.columns["bytes"] = np.empty(total, dtype=np.int64)
+        self.columns["payload"] = np.empty(total, dtype=np.int64) if model.header else self.columns["bytes"]
+        # Without a reduce rate nobody asks what is reduced.
+        self.columns["reduced"] = np.empty(total, dtype=np.int64) if model.reduce_rate < math.inf else self.columns["bytes"]
+        self.sends: list[dict[str, Ints]] = []
+        self.first: list[int] = []
+        self.first_queue: list[int] = []
 
     def plan(self) -> Plan:
-        first, queues = 0, 0
         ends: list[int] = []
         waited_for = {index for launch in self.launches for index in launch.after}
         for number, launch in enumerate(self.launches):
             if any(not 0 <= other < number for other in launch.after):
                 raise ScheduleError(f"launch {number}: may only wait for launches before it (0..{number - 1}), not {launch.after}")
-            gate = self._gate(launch, ends)
+            gate, first = self._gate(launch, ends), self.messages
+            self.first.append(first)
+            self.first_queue.append(self.queues)
             if launch.schedule is None:
-                ends.append(self._join([] if gate is None else [gate], launch.duration))
+                ends.append(self._join(np.asarray([] if gate is None else [gate], dtype=np.int64), launch.duration))
                 continue
-            added, queues = self._add(number, launch, first, queues, gate)
-            ends.append(self._join(list(range(first, first + added)), 0.0) if number in waited_for else -1)
-            first += added
+            self._add(number, launch, gate)
+            ends.append(self._join(np.arange(first, self.messages), 0.0) if number in waited_for else 0)
         return self._collect()
 
-    def _join(self, before: list[int], delay: float) -> int:
-        node = self.messages + len(self.delays)
-        self.delays.append(delay)
-        self._edges(np.asarray(before, dtype=np.int64), np.full(len(before), node), on_sent=False)
-        return node
+    def _join(self, before: Ints, delay: float) -> int:
+        """A new join: a negative number."""
+        self.joins += 1
+        self.delays.append(np.full(1, delay))
+        self._edges(before, np.full(len(before), -self.joins), on_sent=False)
+        return -self.joins
 
     def _edges(self, before: Ints, after: Ints, *, on_sent: bool) -> None:
-        self.edges.append((before, after, np.full(len(before), on_sent)))
+        self.parts.append(self.ways.edges(before, after, on_sent=on_sent))
 
     def _gate(self, launch: Launch, ends: list[int]) -> int | None:
         before = [ends[index] for index in launch.after]
         if launch.start > 0:
-            before.append(self._join([], launch.start))
-        return self._join(before, 0.0) if before else None
+            before.append(self._join(np.empty(0, dtype=np.int64), launch.start))
+        return self._join(np.asarray(before), 0.0) if before else None
 
-    def _add(self, number: int, launch: Launch, first: int, queues: int, gate: int | None) -> tuple[int, int]:
+    def _add(self, number: int, launch: Launch, gate: int | None) -> None:
         s = launch.schedule
         if s is None or launch.placement is None or len(launch.placement.nodes) != s.places:
             raise ScheduleError(f"launch {number}: a schedule needs a placement for each of its places")
-        message, head = _messages(s)
-        sizes = s.send_elements(launch.elements) * dtype_bytes(launch.dtype)
-        count = len(head)
-        total = np.zeros(count, dtype=np.int64)
-        np.add.at(total, message, sizes)
-        reduced = np.zeros(count, dtype=np.int64)
-        np.add.at(reduced, message, np.where(s.op == Op.REDUCE, sizes, 0))
-        src, dst, step = s.src[head], s.dst[head], s.step[head]
-        _, queue = np.unique(src * (int(s.channel.max(initial=0)) + 1) + s.channel[head], return_inverse=True)
-        pair, pair_of = np.unique(src * s.places + dst, return_inverse=True)
-        nodes = launch.placement.nodes
-        routes = np.asarray([self._route(nodes[p // s.places], nodes[p % s.places]) for p in pair], dtype=np.int64)
-        reducers = np.asarray([self.reducer_of.setdefault(node, len(self.reducer_of)) for node in nodes], dtype=np.int64)
-        self.columns.append({
-            "bytes": total, "reduced": reduced, "route": routes[pair_of], "queue": queue + queues, "reducer": reducers[dst],
-            "message_of_send": message + first, "send_launch": np.full(len(s), number), "send_index": np.arange(len(s)),
-            "send_bytes": sizes, "send_src": s.src, "send_dst": s.dst,
-        })  # fmt: skip
-        self._hazards(s, message, first)
-        if self.model.barrier:
-            self._barriers(step, first)
-        if self.model.fifo_depth:
-            self._depth(src, dst, s.channel[head], first)
+        first, sends = self.messages, 0
+        lay = Layout(self.table, self.reducer_of, launch.placement.nodes, self.queues)
+        sizes = Sizes(launch)
+        waits = self.ways.waits(s)
+        rules = _Rules(self, first)
+        for block in in_blocks(s):
+            message, head = messages_of(block)
+            each = sizes.of(block, sends)
+            lo, hi = self.messages, self.messages + len(head)
+            src, dst, channel = (block.column(name)[head] for name in ("src", "dst", "channel"))
+            payload = summed(message, each, len(head))
+            self._fill("payload", lo, hi, payload)
+            self._fill("bytes", lo, hi, wire_bytes(payload, self.model))
+            if self.model.reduce_rate < math.inf:
+                self._fill("reduced", lo, hi, summed(message, np.where(block.column("op") == Op.REDUCE, each, 0), len(head)))
+            for name, column in lay.columns(src, dst, channel).items():
+                self._fill(name, lo, hi, column)
+            waits.add(block, message + (lo - first))
+            rules.add(block.column("step")[head], src, dst, channel, lo)
+            if self.traced:
+                self.sends.append({
+                    "message_of_send": message + lo, "send_launch": np.full(len(block), number),
+                    "send_index": sends + np.arange(len(block)), "send_bytes": each, "send_src": block.src, "send_dst": block.dst,
+                })  # fmt: skip
+            self.messages, sends = hi, sends + len(block)
+        rules.finish()
+        self.queues += lay.queues
+        parts, joins = waits.finish()
+        self.parts += [self.ways.moved(part, first, self.joins) for part in parts]
+        self.joins += joins
+        self.delays.append(np.zeros(joins))
         if gate is not None:
+            count = self.messages - first
             self._edges(np.full(count, gate), first + np.arange(count), on_sent=False)
-        return count, queues + int(queue.max(initial=-1)) + 1
 
-    def _hazards(self, s: Schedule, message: Ints, first: int) -> None:
-        waits = dependencies(s)
-        joins = self.messages + len(self.delays)
-        self.delays += [0.0] * waits.joins
-        node = np.concatenate([message + first, joins + np.arange(waits.joins)])
-        before, after = node[waits.before], node[waits.after]
-        apart = before != after
-        self.edges.append((before[apart], after[apart], waits.on_sent[apart]))
-
-    def _barriers(self, step: Ints, first: int) -> None:
-        last: Ints = np.empty(0, dtype=np.int64)
-        for here in np.unique(step):
-            now = first + np.flatnonzero(step == here)
-            if len(last):
-                self._edges(np.full(len(now), self._join(last.tolist(), 0.0)), now, on_sent=False)
-            last = now
-
-    def _depth(self, src: Ints, dst: Ints, channel: Ints, first: int) -> None:
-        order = np.lexsort((np.arange(len(src)), channel, dst, src))
-        same = np.ones(max(0, len(order) - self.model.fifo_depth), dtype=np.bool_)
-        early, late = order[: len(same)], order[self.model.fifo_depth :]
-        for column in (src, dst, channel):
-            same &= column[early] == column[late]
-        self._edges(first + early[same], first + late[same], on_sent=False)
-
-    def _route(self, src: str, dst: str) -> int:
-        if (src, dst) not in self.route_of:
-            path = self.router.route(src, dst)
-            used = [self._resource(link.src, link.dst, link.bandwidth) for link in path]
-            if path:
-                used.append(self._resource(src, "", self.topology.node(src).injection))
-                used.append(self._resource("", dst, self.topology.node(dst).ejection))
-            limits = tuple(index for index in used if index >= 0)
-            self.route_of[src, dst] = len(self.routes)
-            self.routes.append(Route(limits, (1.0,) * len(limits), sum(link.latency for link in path)))
-        return self.route_of[src, dst]
-
-    def _resource(self, src: str, dst: str, capacity: float) -> int:
-        if capacity == float("inf"):
-            return -1
-        if (src, dst) not in self.resources:
-            self.resources[src, dst] = len(self.listed)
-            self.listed.append(Resource(src, dst, capacity))
-        return self.resources[src, dst]
+    def _fill(self, name: str, lo: int, hi: int, column: Ints) -> None:
+        self.columns[name][lo:hi] = column
 
     def _collect(self) -> Plan:
+        waits, start, after, on_sent = self.ways.sort(self.parts, self.messages, self.joins)
         none = np.empty(0, dtype=np.int64)
-        names = (
-            "bytes", "reduced", "route", "queue", "reducer",
-            "message_of_send", "send_launch", "send_index", "send_bytes", "send_src", "send_dst",
-        )  # fmt: skip
-        columns = {name: np.concatenate([none, *(part[name] for part in self.columns)]) for name in names}
-        before, after, on_sent = (np.concatenate(part) for part in zip((none, none, none.astype(np.bool_)), *self.edges, strict=True))
-        nodes = self.messages + len(self.delays)
-        order = np.lexsort((after, before))
-        before, after, on_sent = before[order], after[order], on_sent[order]
+        names = ("message_of_send", "send_launch", "send_index", "send_bytes", "send_src", "send_dst")
         return Plan(
-            tuple(self.listed), tuple(self.routes), delay=np.asarray(self.delays, dtype=np.float64),
-            waits=np.bincount(after, minlength=nodes), start=np.searchsorted(before, np.arange(nodes + 1)), after=after, on_sent=on_sent,
-            **columns,
+            tuple(self.table.resources), tuple(self.table.routes),
+            **{name: column[: self.messages] for name, column in self.columns.items()},
+            delay=np.concatenate([np.empty(0), *self.delays]), waits=waits, start=start, after=after, on_sent=on_sent,
+            **{name: np.concatenate([none, *(part[name] for part in self.sends)]) for name in names},
+            first=(*self.first, self.messages), first_queue=tuple(self.first_queue),
         )  # fmt: skip
 
 
-def _messages(s: Schedule) -> tuple[Ints, Ints]:
-    """Message of each send, numbered in order of first sends, and the first send of each message."""
-    index = np.arange(len(s))
-    if (s.message < 0).all():
-        return index, index
-    keys = np.stack([s.step, s.src, s.dst, s.channel, s.message, np.where(s.message < 0, index, -1)])
-    _, first, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    by_first = np.argsort(first)
-    number = np.empty_like(by_first)
-    number[by_first] = np.arange(len(first))
-    return number[of.ravel()], first[by_first]
+class _Rules:
+    """What the model adds to the waits of a schedule: barriers between steps, and a depth of the queue to each place."""
 
+    def __init__(self, planner: _Planner, first: int) -> None:
+        self.planner, self.first = planner, first
+        self.depth = planner.model.fifo_depth
+        self.last: Ints = np.empty(0, dtype=np.int64)
+        self.ends: list[tuple[Ints, Ints, Ints]] = []
 
-def _message_count(s: Schedule) -> int:
-    return len(_messages(s)[1])
+    def add(self, step: Ints, src: Ints, dst: Ints, channel: Ints, first: int) -> None:
+        """The messages of a block, numbered from ``first``."""
+        if self.depth:
+            self.ends.append((src, dst, channel))
+        for here in np.unique(step) if self.planner.model.barrier else ():
+            now = first + np.flatnonzero(step == here)
+            if len(self.last):
+                gate = self.planner._join(self.last, 0.0)
+                self.planner._edges(np.full(len(now), gate), now, on_sent=False)
+            self.last = now
+
+    def finish(self) -> None:
+        """All messages are there."""
+        if not self.ends:
+            return
+        columns = [np.concatenate(column) for column in zip(*self.ends, strict=True)]
+        order = np.lexsort(columns[::-1])
+        same = np.ones(max(0, len(order) - self.depth), dtype=np.bool_)
+        early, late = order[: len(same)], order[self.depth :]
+        for column in columns:
+            same &= column[early] == column[late]
+        self.planner._edges(self.first + early[same], self.first + late[same], on_sent=False)

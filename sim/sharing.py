@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from sim.plan import Route
+from sim.routes import Route
 
 SAME = 1 + 1e-12  # shares this close are one bottleneck: rounding must not split a symmetric step
 
@@ -23,10 +23,10 @@ class Sharing(Protocol):
 
 class FairSharing:
     """Max-min fairness by progressive filling: raise all rates alike until a resource is full, freeze its flows, go on with the
-    rest. Only flows connected by shared resources to a change are looked at."""
+    rest. Only flows connected by shared resources to a change are looked at. ``incast``: the penalty of each resource, or none."""
 
-    def __init__(self, capacity: Sequence[float]) -> None:
-        self.capacity = capacity
+    def __init__(self, capacity: Sequence[float], incast: Sequence[float] = ()) -> None:
+        self.capacity, self.incast = capacity, incast or [0.0] * len(capacity)
         self.limit: dict[int, int] = {}
         self._users: list[dict[int, float]] = [{} for _ in capacity]  # resource -> flow -> weight
         self._routes: dict[int, Route] = {}
@@ -82,7 +82,7 @@ class FairSharing:
 
     def _fill(self, flows: list[int]) -> dict[int, float]:
         resources = sorted({r for flow in flows for r in self._routes[flow].resources})
-        left = {r: self.capacity[r] for r in resources}
+        left = {r: self.capacity[r] / (1 + self.incast[r] * (len(self._users[r]) - 1)) for r in resources}
         open_flows = {r: dict(self._users[r]) for r in resources}
         rates: dict[int, float] = {}
         share = 0.0

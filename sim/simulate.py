@@ -6,34 +6,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from algorithms.collectives import collective
-from algorithms.launch import Launch, Placement, Trace
-from algorithms.registry import find
-from sim import event
-from sim.event import Progress, Times
+from algorithms.launch import Launch, Placement
+from algorithms.registry import Dims, find
+from algorithms.schedule import Schedule
+from algorithms.steps import Stream
+from sim.engines import ENGINES
 from sim.model import Model, ModelError
-from sim.plan import Plan, make_plan
 from sim.result import Result
-from topologies.errors import nearest
+from sim.times import Progress
+from topologies.errors import ScheduleError, nearest
 from topologies.graph import Topology
-
-ENGINES = {"event": event.run}
-"""Engines by name; every one keeps the meaning of ``docs/model.md``."""
 
 
 def simulate(
     topology: Topology,
     launches: Sequence[Launch],
     model: Model | None = None,
-    engine: str = "event",
+    engine: str = "auto",
     progress: Progress | None = None,
+    *,
+    traced: bool = True,
 ) -> Result:
-    """Run launches on a topology, all at once but for their start times and ``after``. Raises ScheduleError or ModelError."""
+    """Run launches on a topology, all at once but for their start times and ``after``. ``traced`` False: sends are summed up, not kept,
+    in less memory. Raises ScheduleError (with engine ``maxplus`` also where links are shared) or ModelError."""
     if engine not in ENGINES:
         raise ModelError(f'engine "{engine}" is not known{nearest(engine, ENGINES)}')
+    if not launches:
+        raise ScheduleError(f"{topology.name}: nothing to simulate; give at least one launch")
     model = model or Model()
-    plan = make_plan(topology, launches, model)
-    times = ENGINES[engine](plan, model, progress)
-    return Result(topology, tuple(launches), model, engine, _trace(plan, times, launches), plan, times)
+    used, played = ENGINES[engine](topology, launches, model, progress, traced)
+    return Result(topology, tuple(launches), model, used, played)
 
 
 def run_collective(
@@ -43,7 +45,7 @@ def run_collective(
     nbytes: int,
     *,
     model: Model | None = None,
-    engine: str = "event",
+    engine: str = "auto",
     progress: Progress | None = None,
     **built: Any,
 ) -> Result:
@@ -61,14 +63,24 @@ def make_launch(
     channels: int = 1,
     slices: int = 1,
     dtype: str = "float32",
+    streamed: bool = False,
 ) -> Launch:
-    """The launch of one collective over all GPUs. An algorithm that takes ``groups`` gets those of the topology that it names as its
-    default (else the leaves), unless told."""
+    """The launch of one collective over all GPUs; ``streamed``: its steps are made when they are read, where they can be.
+
+    An algorithm that takes ``groups`` gets those of the topology that it names as its default (else the leaves), one that takes ``dims``
+    the grid that the ranks of the topology fill, if they do; unless told."""
     chosen = find(collective(collective_name), algorithm_name)
     given = dict(options or {})
-    for option in (option for option in chosen.options if option.type is tuple):
-        given[option.name] = _groups(topology, given.get(option.name), option.default or "leaves")
-    schedule = chosen.build(len(topology.gpus), channels=channels, slices=slices, **given)
+    for option in chosen.options:
+        if option.type is tuple:
+            given[option.name] = _groups(topology, given.get(option.name), option.default or "leaves")
+        elif option.type is Dims and topology.dims:
+            given.setdefault(option.name, topology.dims)
+    ranks = len(topology.gpus)
+    if streamed and channels == slices == 1:
+        schedule: Schedule | Stream = chosen.stream(ranks, **given)
+    else:
+        schedule = chosen.build(ranks, channels=channels, slices=slices, **given)
     carried = 0 if chosen.collective.idempotent else nbytes  # a barrier's messages are signals
     launch = Launch(schedule, carried, Placement.of(topology, schedule), dtype)
     launch.elements  # noqa: B018  refuse a size that is not a whole number of elements before anything runs
@@ -83,11 +95,3 @@ def _groups(topology: Topology, groups: Any, default: str) -> Any:
     if groups == "leaves" and groups not in topology.groups:
         return (tuple(range(len(topology.gpus))),)
     return topology.groups.get(groups, groups) if isinstance(groups, str) else groups
-
-
-def _trace(plan: Plan, times: Times, launches: Sequence[Launch]) -> Trace:
-    of = plan.message_of_send
-    return Trace(
-        plan.send_launch, plan.send_index, times.start[of], times.sent[of], times.arrived[of], times.end[of],
-        plan.send_bytes, plan.send_src, plan.send_dst, tuple(launch.placement.nodes if launch.placement else () for launch in launches),
-    )  # fmt: skip

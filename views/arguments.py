@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sim.model import Model, ModelError
 from topologies.errors import RingscopeError, nearest, quoted
-from topologies.units import parse_bandwidth, parse_time
-
-KNOBS = ("overhead", "reduce-rate", "sharing", "barrier", "fifo-depth")
+from topologies.units import parse_bandwidth, parse_bytes, parse_time
 
 
 def pairs(texts: Iterable[str] | None, where: str) -> dict[str, str]:
@@ -38,22 +36,13 @@ def parameters(nodes: str | None, texts: Iterable[str] | None) -> dict[str, str]
 
 
 def model(texts: Iterable[str] | None) -> Model:
-    """``["overhead=1us", "sharing=fifo"]`` -> Model; RingscopeError for an unknown knob or a value out of its range."""
+    """``["overhead=1us,sharing=fifo", "routing=ecmp"]`` -> Model; RingscopeError for an unknown knob or a value out of its range."""
     given: dict[str, Any] = {}
-    for key, value in pairs(texts, "--model").items():
+    for key, value in pairs([part for text in texts or () for part in text.split(",")], "--model").items():
         name, where = key.replace("_", "-"), f"--model {key}"
         if name not in KNOBS:
             raise ModelError(f"--model {quoted(key)} is not known{nearest(name, KNOBS)}")
-        if name == "overhead":
-            given["overhead"] = parse_time(value, where)
-        elif name == "reduce-rate":
-            given["reduce_rate"] = parse_bandwidth(value, where)
-        elif name == "barrier":
-            given["barrier"] = _flag(value, where)
-        elif name == "fifo-depth":
-            given["fifo_depth"] = whole(value, where, 0)
-        else:
-            given["sharing"] = value
+        given[name.replace("-", "_")] = KNOBS[name](value, where)
     return Model(**given)
 
 
@@ -78,3 +67,23 @@ def _flag(value: str, where: str) -> bool:
         raise ModelError(f"{where}: {quoted(value)} is neither true nor false")
     return value == "true"
 
+
+def _number(value: str, where: str) -> float:
+    """Written without a unit."""
+    if not re.fullmatch(r"-?[0-9]{0,15}\.?[0-9]{1,15}(e-?[0-9]{1,2})?", value):
+        raise ModelError(f"{where}: {quoted(value)} is not a number; write one as 0.85")
+    return float(value)
+
+
+def _name(value: str, where: str) -> str:
+    return value
+
+
+KNOBS: dict[str, Callable[[str, str], Any]] = {
+    "overhead": parse_time, "reduce-rate": parse_bandwidth, "sharing": _name, "barrier": _flag,
+    "fifo-depth": lambda value, where: whole(value, where, 0), "routing": _name,
+    "routing-seed": lambda value, where: whole(value, where, 0, 2**32 - 1),
+    "header": lambda value, where: whole(value, where, 0), "mtu": parse_bytes, "hop-latency": parse_time,
+    "pcie-ceiling": _number, "nic-ceiling": _number, "incast": _number,
+}  # fmt: skip
+"""What reads the value of each, given the text and where it stands."""

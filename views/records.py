@@ -7,21 +7,27 @@ import io
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
-from algorithms.registry import Algorithm
 from algorithms.schedule import Op
-from prediction.compare import Report
-from prediction.explain import Explained
-from prediction.predict import Prediction
-from prediction.verify import Verification
-from sim.bounds import Bounds
-from sim.model import Model
-from sim.result import Result
-from topologies.registry import Entry
 from views.holdings import holdings, words
 
+if TYPE_CHECKING:  # each command has imported what its record is made of
+    from algorithms.registry import Algorithm
+    from prediction.compare import Report
+    from prediction.explain import Explained
+    from prediction.predict import Prediction
+    from prediction.verify import Verification
+    from sim.bounds import Bounds
+    from sim.model import Model
+    from sim.result import Result
+    from topologies.registry import Entry
+
 Record = dict[str, Any]
+
+MOST_LINKS, MOST_RANKS, BUSIEST = 1000, 1000, 20
+"""Of one result: above these numbers links and ranks are summed up, and only the busiest links listed."""
 
 
 def dumps(record: Any) -> str:
@@ -57,10 +63,13 @@ def algorithm_records(algorithms: Sequence[Algorithm]) -> list[Record]:
 
 
 def model_record(model: Model) -> Record:
-    """A reduce rate without limit is null."""
+    """A reduce rate without limit is null. ``overrides``: routes given node by node."""
     return {
         "overhead_s": model.overhead, "reduce_rate_Bps": model.reduce_rate, "sharing": model.sharing, "barrier": model.barrier,
-        "fifo_depth": model.fifo_depth,
+        "fifo_depth": model.fifo_depth, "routing": model.routing, "routing_seed": model.routing_seed,
+        "header_bytes": model.header, "mtu_bytes": model.mtu, "hop_latency_s": model.hop_latency, "pcie_ceiling": model.pcie_ceiling,
+        "nic_ceiling": model.nic_ceiling, "incast": model.incast,
+        "overrides": [{"src": src, "dst": dst, "path": list(path)} for (src, dst), path in model.overrides.items()],
     }  # fmt: skip
 
 
@@ -76,8 +85,7 @@ def result_record(told: Explained, seed: int) -> Record:
         "nranks": schedule.nranks, "collective": schedule.collective.name,
         "algorithm": schedule.name, "topology": result.topology.name, "engine": result.engine, "size_bytes": launch.nbytes,
         "dtype": launch.dtype, "sends": len(schedule), "steps": schedule.steps, "seed": seed, "model": model_record(result.model),
-        "bytes_per_rank": result.bytes_per_rank().tolist(),
-        "links": [{"src": x.src, "dst": x.dst, "bytes": x.bytes, "busy_s": x.busy_s} for x in result.link_loads()],
+        **_sent_record(result), **_links_record(result),
         "critical_path": {
             "overhead_s": path.overhead_s, "latency_s": path.latency_s, "bandwidth_s": path.bandwidth_s, "reduce_s": path.reduce_s,
             "wait_s": path.wait_s, "bandwidth_by": [{"src": a, "dst": b, "seconds": s} for (a, b), s in path.bandwidth_by.items()],
@@ -85,10 +93,34 @@ def result_record(told: Explained, seed: int) -> Record:
     }  # fmt: skip
 
 
+def _sent_record(result: Result) -> Record:
+    """Bytes that each rank sent, in a list; above ``MOST_RANKS`` ranks their least, most and sum."""
+    sent = result.bytes_per_rank()
+    if len(sent) <= MOST_RANKS:
+        return {"bytes_per_rank": sent.tolist()}
+    return {"bytes_per_rank": {"min": int(sent.min()), "max": int(sent.max()), "sum": int(sent.sum())}}
+
+
+def _links_record(result: Result) -> Record:
+    """Links that carried bytes, most busy first; above ``MOST_LINKS`` the ``BUSIEST``, with a summary of all."""
+    loads = result.link_loads()
+    shown = loads if len(loads) <= MOST_LINKS else loads[:BUSIEST]
+    record: Record = {"links": [{"src": x.src, "dst": x.dst, "bytes": x.bytes, "busy_s": x.busy_s} for x in shown]}
+    if len(loads) > MOST_LINKS:
+        kinds: dict[str, list[int]] = {}
+        for load in loads:
+            kinds.setdefault(result.topology.link(load.src, load.dst).kind, []).append(load.bytes)
+        record["links_summary"] = {
+            "count": len(loads), "bytes_total": sum(load.bytes for load in loads), "busy_s_max": loads[0].busy_s,
+            "busy_s_median": median(load.busy_s for load in loads),
+            "by_kind": {kind: {"count": len(kinds[kind]), "bytes_total": sum(kinds[kind])} for kind in sorted(kinds)},
+        }  # fmt: skip
+    return record
+
+
 def show_record(result: Result, steps: Sequence[int], seed: int) -> Record:
     """The sends of some steps, and who holds what after the last of them."""
-    s, trace = result.launches[0].schedule, result.trace
-    assert s is not None
+    s, trace = result.launches[0].whole, result.trace
     last = max(steps)
     held = [[words(cell, chunk, s.nranks) for chunk, cell in enumerate(row)] for row in holdings(s, last)]
     sends = [

@@ -6,23 +6,26 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import Literal
+from statistics import median
+from typing import TYPE_CHECKING, Literal
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
-from algorithms.registry import Algorithm
-from prediction.explain import Explained
-from prediction.predict import MAX_SLICES, SLICE_BYTES, Candidate, Prediction
-from prediction.verify import Verification
-from sim.bounds import WIDER, Bounds
-from sim.result import Result
-from topologies.registry import Entry
 from topologies.units import format_bandwidth, format_bytes, format_time
 
-Part = str | Table
-BUSIEST = 5
+if TYPE_CHECKING:  # rich and the rooms of other commands: JSON and a simulation must not wait for them
+    from rich.table import Table
+
+    from algorithms.registry import Algorithm
+    from prediction.explain import Explained
+    from prediction.predict import Candidate, Prediction
+    from prediction.verify import Verification
+    from sim.bounds import Bounds
+    from sim.result import Result
+    from topologies.registry import Entry
+
+    Part = str | Table
+
+BUSIEST, MOST_LINKS = 5, 1000
+"""Links that are listed; of more than so many in all the terminal says how busy the others are."""
 TERMS = {"bandwidth_s": "bandwidth", "latency_s": "latency", "overhead_s": "overhead", "reduce_s": "reducing", "wait_s": "waiting"}
 
 COLUMNS = 8
@@ -36,6 +39,8 @@ def page(parts: Sequence[Part], color: bool = False) -> str:
         if isinstance(part, str):
             lines.append(part)
             continue
+        from rich.console import Console
+
         out = io.StringIO()
         palette: Literal["standard"] | None = "standard" if color else None
         Console(file=out, width=10_000, force_terminal=color, color_system=palette, highlight=False).print(part)
@@ -45,6 +50,9 @@ def page(parts: Sequence[Part], color: bool = False) -> str:
 
 def table(*columns: str, gap: int = 2) -> Table:
     """No lines, ``gap`` blanks between columns; a column whose name starts with ``>`` is right-aligned."""
+    from rich.table import Table
+    from rich.text import Text
+
     made = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), show_header=any(c.strip(">") for c in columns), header_style="")
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.startswith(">") else "left"
@@ -143,12 +151,21 @@ def _links(result: Result) -> Table:
     for load in loads[:BUSIEST]:
         made.add_row(f"  {load.src} -> {load.dst}", format_bytes(load.bytes), percent(load.busy_s / result.time), "busy")
     if len(loads) > BUSIEST:
-        made.add_row(f"  {len(loads) - BUSIEST} more", "", "", "")
+        others = loads[BUSIEST:]
+        if len(loads) > MOST_LINKS:
+            total, middle = sum(load.bytes for load in others), median(load.busy_s for load in others)
+            made.add_row(f"  {len(others):,} more", f"{format_bytes(total)} in all", percent(middle / result.time), "busy in the median")
+        else:
+            made.add_row(f"  {len(others)} more", "", "", "")
     return made
 
 
 def prediction_lines(p: Prediction) -> list[Part]:
     """What is best from which size on, then a row a size and a column an algorithm; ``*`` marks the best of a row."""
+    from rich.text import Text
+
+    from prediction.predict import MAX_SLICES, SLICE_BYTES
+
     first = min(p.rows, key=lambda row: row.size_bytes).best.algorithm
     always = "" if p.crossovers else " at every size"
     lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {first} is best{always}"]
@@ -212,6 +229,8 @@ def bounds_lines(topology: str, nranks: int, collective: str, nbytes: int, plain
 
 def _faster(bound: Bounds) -> list[str]:
     """One line: what would raise the bound, by how much, and what binds then."""
+    from sim.bounds import WIDER
+
     relief = bound.relief
     if relief is None or not bound.lower_bound_s:
         return []

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from algorithms.schedule import Op, Schedule
-from prediction.compare import Comparison, Report
-from prediction.compare import Row as Measured
-from sim.result import Result
 from topologies.units import format_bytes, format_time
 from views.holdings import holdings, words
 from views.layout import picture
 from views.phases import phases, step_slices
-from views.terminal import Part, table
+from views.terminal import table
 from views.text import text
+
+if TYPE_CHECKING:  # one of two commands needs each
+    from prediction.compare import Comparison, Report
+    from prediction.compare import Row as Measured
+    from sim.result import Result
+    from views.terminal import Part
 
 MOST_SENDS, MOST_RANKS, MOST_CHUNKS = 16, 32, 16
 """What is shown of a step and of the table; the rest is counted."""
@@ -21,8 +25,7 @@ MOST_SENDS, MOST_RANKS, MOST_CHUNKS = 16, 32, 16
 
 def show_lines(result: Result, steps: Sequence[int]) -> list[Part]:
     """Each step in words with its sends, then who holds what after the last of them."""
-    s = result.launches[0].schedule
-    assert s is not None
+    s = result.launches[0].whole
     size = format_bytes(result.launches[0].nbytes)
     lines: list[Part] = [
         f"{s.collective.name} of {size} by {s.name} on {result.topology.name}: {format_time(result.time)}; "

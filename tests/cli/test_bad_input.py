@@ -33,7 +33,7 @@ CASES = {
     "10^9 GPUs": (f"simulate -t ring --param gpus=1000000000 {RING}", "GB of memory"),
     "10^9 GPUs, bounds": ("bounds -t star --param gpus=1000000000 -c all-reduce -s 1MiB", "1,000,000,000 GPUs need about"),
     "10^6 GPUs": (f"simulate -t ring --param gpus=1000000 {RING}", "about 2.1e+12 sends"),
-    "10^6 GPUs in a chain": ("simulate -t star --param gpus=1000000 -c broadcast -a chain -s 1MiB", "1,000,000 GPUs need about 100 GB"),
+    "10^6 GPUs in a chain": ("simulate -t star --param gpus=1000000 -c broadcast -a chain -s 1MiB", "1,000,000 GPUs need about 20 GB"),
     "10^6 ranks": ("verify -c all-reduce -a ring -n 1000000", "about 2.1e+12 sends"),
     "GPUs too many for a DGX": (f"simulate -t dgx-a100 --param gpus=9 {RING}", "write 1 to 8"),
     "bandwidth without unit": (f"simulate -t ring --param bandwidth=25 {RING}", "25Gb/s"),

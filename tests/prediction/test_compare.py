@@ -32,6 +32,7 @@ SMALL = "  8388608  2097152  float   sum  -1  500.00   16.78   29.36  0  500.00 
 ALL_REDUCE = log("all_reduce", 8, ONE, LARGE)
 TWO_HOSTS = log("all_reduce", 8, ONE, hosts=2)
 BROADCAST = log("broadcast", 8, "  16777216  4194304  float  none   0  100.00  167.77  167.77  0  100.00  167.77  167.77  0")
+HYPERCUBE = log("hypercube", 8, "  1048576    32768  float  none  -1   50.00   18.35   18.35  0   40.00   22.94   22.94  0")
 SENDRECV = log("sendrecv", 8, "  1048576   262144  float   sum  -1   50.00   20.97   20.97  0   40.00   26.21   26.21  N/A")
 
 
@@ -99,12 +100,20 @@ def test_the_algorithm_asked_for_is_used() -> None:
 
 
 def test_a_table_that_cannot_be_simulated_is_named_and_hides_no_other() -> None:
-    report = compare(read_text(SENDRECV + ALL_REDUCE, "log"), "dgx-a100")
+    report = compare(read_text(HYPERCUBE + ALL_REDUCE, "log"), "dgx-a100")
     assert [part.collective for part in report.compared] == ["all-reduce"]
     assert len(report.skipped) == 1
-    assert "sendrecv is not a collective that is simulated" in report.skipped[0]
-    with pytest.raises(RingscopeError, match="sendrecv is not a collective"):
-        compare(read_text(SENDRECV, "log"), "dgx-a100")
+    assert "hypercube is not a collective that is simulated" in report.skipped[0]
+    with pytest.raises(RingscopeError, match="hypercube is not a collective"):
+        compare(read_text(HYPERCUBE, "log"), "dgx-a100")
+
+
+def test_sendrecv_is_a_shift_to_the_next_rank() -> None:
+    (part,) = compare(read_text(SENDRECV, "log"), "dgx-a100").compared
+    assert (part.collective, part.algorithm, part.nranks) == ("sendrecv", "shift", 8)
+    alone = run_collective(make("dgx-a100"), "sendrecv", "shift", 1 << 20)
+    assert [row.predicted_s for row in part.rows] == [alone.time] * 2
+    assert [row.measured_s for row in part.rows] == pytest.approx([50e-6, 40e-6])
 
 
 def test_a_log_of_one_table_a_size_is_one_part() -> None:

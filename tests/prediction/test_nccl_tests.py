@@ -28,7 +28,7 @@ def test_a_written_table_reads_back(name: str, n: int, rate: float, first: int, 
         if table.collective is not None:
             assert row.busbw_Bps == pytest.approx(row.algbw_Bps * busbw(name, n), rel=1e-12)
         assert row.size_bytes == 4 * row.count * (n if name in PER_RANK else 1)
-        exact = (20e-6 + row.size_bytes / rate)
+        exact = 20e-6 + row.size_bytes / rate
         assert exact * 0.999 - 1e-8 <= row.time_s <= exact * 1.0501 + 1e-8
 
 
@@ -146,16 +146,20 @@ def test_milliseconds_and_a_table_per_type_and_operation() -> None:
 
 
 # Format of 2019: columns differ per test (no redop for all-gather), "error", algbw equal to busbw = size * 7/8 / time.
-OLD_ALL_GATHER = """\
+OLD_ALL_GATHER = (
+    """\
 # nThread 1 nGpus 8 minBytes 1048576 maxBytes 4194304 step: 2(factor) warmup iters: 5 iters: 20 validation: 1
 #
 # Using devices
-""" + "".join(f"#   Rank  {r} Pid  77{r} on host-a device  {r} [0x{r}f] Tesla OLD\n" for r in range(8)) + """\
+"""
+    + "".join(f"#   Rank  {r} Pid  77{r} on host-a device  {r} [0x{r}f] Tesla OLD\n" for r in range(8))
+    + """\
 #                                             out-of-place                       in-place
 #       size         count    type     time   algbw   busbw  error     time   algbw   busbw  error
      1048576         32768   float    40.00   22.94   22.94  0e+00    50.00   18.35   18.35  0e+00
      4194304        131072   float    80.00   45.88   45.88  0e+00    80.00   45.88   45.88    N/A
 """
+)
 
 
 def test_algbw_of_2019_is_corrected() -> None:

@@ -162,6 +162,16 @@ def test_reducer_serves_one_at_a_time_while_receiving_goes_on() -> None:
     assert r.critical_path().reduce_s == pytest.approx(8e-6, rel=1e-12)
 
 
+def test_a_reduction_that_waited_takes_its_work_to_the_last_bit() -> None:
+    """Times that no sum of others rounds to: 30 arrivals in one reducer, of 30 sizes."""
+    sends = [reduce(0, i, 30, 0) for i in range(30)]
+    r = play(star(31, latency=3e-7), sends, 12_347, Model(reduce_rate=7e8))
+    order = np.lexsort((np.arange(30), r.played.times.arrived))
+    assert np.array_equal(r.played.times.end, r.played.times.reducing + r.played.plan.reduced / 7e8)
+    assert np.array_equal(r.played.times.reducing[order[1:]], r.played.times.end[order[:-1]])
+    assert r.played.times.reduce_cause[order].tolist() == [-1, *order[:-1].tolist()]
+
+
 def test_barrier_waits_for_the_whole_step() -> None:
     """A slow and a fast pair: without the barrier the fast pair runs ahead."""
     sends = [copy(0, 0, 1, 0, count=3), copy(0, 2, 3, 3), copy(1, 3, 2, 3)]
@@ -225,7 +235,7 @@ def test_critical_path_adds_up_and_starts_at_zero() -> None:
                 p = r.critical_path()
                 assert p.overhead_s + p.latency_s + p.bandwidth_s + p.reduce_s + p.wait_s == pytest.approx(r.time, rel=1e-9)
                 assert sum(p.bandwidth_by.values()) == pytest.approx(p.bandwidth_s, rel=1e-9)
-                assert r.times.start[p.messages[0]] == 0.0
+                assert r.played.times.start[p.messages[0]] == 0.0
 
 
 def test_same_input_same_trace() -> None:

@@ -1,0 +1,274 @@
+"""The waits of ``algorithms.dependencies`` in one pass over the sends, cell by cell: for schedules of millions of sends.
+
+A cell knows what a reader must wait for (``base``: a message or join that covers all before it; ``writes`` since), and what a writer
+must wait for (``reads``). A set that is waited for as a whole becomes a join, so that waits grow with the accesses."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import from_dtype, types
+from numpy.typing import NDArray
+
+from sim.compiled.jit import SOURCES, entry, inlined
+
+Array = NDArray[Any]
+NONE = -(2**30)
+"""No node. Joins are numbered -1, -2, ... until the number of messages is known."""
+
+CELL = np.dtype([
+    ("base", "i4"), ("write", "i4"), ("writes", "i4"),  # what covers the writes up to some; the first since, and a list of the others
+    ("copy", "i4"),  # the last COPY, unless something else covers it
+    ("read", "i4"), ("reads", "i4"),  # the first read that a writer must wait for, and a list of the others
+    ("write_step", "i4"),
+    ("read_all", "i1"),  # a read waits for all these writes
+    ("write_all", "i1"),  # the last write waits for all these reads
+], align=True)  # fmt: skip
+EMPTY = (NONE, NONE, -1, NONE, NONE, -1, -1, 0, 0)
+ENTRY = np.dtype([("node", "i4"), ("behind", "i4")], align=True)
+EDGE = np.dtype([("code", "i4"), ("after", "i4")], align=True)  # code: 2 * node before, and 1 if it need only be sent
+CURSOR = np.dtype([(name, "i8") for name in ("edges", "entries", "free", "live", "joins", "need", "need_entries")], align=True)
+RECENT = 64  # waits of one message that are looked through for the same wait
+
+
+class Sends(NamedTuple):
+    """Columns of a block of whole steps; ``width`` is how many chunks, ``message`` numbers the messages of
+    the launch."""
+
+    step: Array
+    src: Array
+    dst: Array
+    chunk: Array
+    dst_chunk: Array
+    width: Array
+    op: Array
+    message: Array
+
+
+class Cells(NamedTuple):
+    """``keys`` and ``first``: boundaries of chunk ranges, place by place (empty: every chunk of every place is a cell)."""
+
+    cells: Array
+    keys: Array
+    first: Array
+    entries: Array
+    edges: Array
+    cursor: Array
+
+
+@inlined
+def _edge(c: Any, before: int, after: int, sent: int) -> None:
+    if before in (NONE, after):
+        return
+    cursor = c.cursor[0]
+    edges = cursor.edges
+    for i in range(edges - 1, max(0, edges - RECENT) - 1, -1):
+        known = c.edges[i]
+        if known.after != after:
+            break
+        if known.code == 2 * before + sent:
+            return
+    c.edges[edges].code, c.edges[edges].after = 2 * before + sent, after
+    cursor.edges = edges + 1
+
+
+@inlined
+def _listed(c: Any, head: int, node: int) -> Any:
+    """The list with a node more."""
+    cursor = c.cursor[0]
+    at = cursor.free
+    if at >= 0:
+        cursor.free = c.entries[at].behind
+    else:
+        at = cursor.entries
+        cursor.entries = at + 1
+    cursor.live += 1
+    c.entries[at].node, c.entries[at].behind = node, head
+    return at
+
+
+@inlined
+def _emptied(c: Any, head: int, after: int, sent: int) -> None:
+    """``after`` waits for all of a list, which is given back."""
+    cursor = c.cursor[0]
+    while head >= 0:
+        _edge(c, c.entries[head].node, after, sent)
+        behind = c.entries[head].behind
+        c.entries[head].behind = cursor.free
+        cursor.free = head
+        cursor.live -= 1
+        head = behind
+
+
+@inlined
+def _join(c: Any) -> Any:
+    cursor = c.cursor[0]
+    cursor.joins += 1
+    return -cursor.joins
+
+
+@inlined
+def _wait_for_writes(c: Any, cell: Any, after: int) -> None:
+    if cell.writes >= 0 or (cell.base != NONE and cell.write != NONE):
+        join = _join(c)
+        _edge(c, cell.base, join, 0)
+        _edge(c, cell.write, join, 0)
+        _emptied(c, cell.writes, join, 0)
+        cell.base, cell.write, cell.writes = join, NONE, -1
+    _edge(c, cell.base, after, 0)
+    _edge(c, cell.write, after, 0)
+
+
+@inlined
+def _wait_for_reads(c: Any, cell: Any, after: int) -> None:
+    if cell.reads >= 0:
+        join = _join(c)
+        _edge(c, cell.read, join, cell.read >= 0)
+        _emptied(c, cell.reads, join, 1)
+        cell.read, cell.reads = join, -1
+    _edge(c, cell.read, after, cell.read >= 0)
+
+
+@inlined
+def _write(c: Any, cell: Any, message: int, step: int, copies: bool) -> None:
+    """Recorded reads are of earlier steps: those of this step see the value before."""
+    _wait_for_reads(c, cell, message)
+    if cell.read_all:  # and those reads waited for the writes
+        _emptied(c, cell.writes, NONE, 0)
+    elif copies:
+        _edge(c, cell.base, message, 0)
+        _edge(c, cell.write, message, 0)
+        _emptied(c, cell.writes, message, 0)
+    else:
+        _edge(c, cell.copy, message, 0)
+    if copies or cell.read_all:
+        cell.base, cell.write, cell.writes, cell.copy = NONE, NONE, -1, NONE
+    cell.write_step, cell.read_all, cell.write_all = step, 0, 1
+    if copies:
+        cell.base = cell.copy = message
+        cell.read, cell.write_all = NONE, 0
+    elif cell.write == NONE:
+        cell.write = message
+    elif cell.write != message:
+        cell.writes = _listed(c, cell.writes, message)
+
+
+@inlined
+def _read(c: Any, cell: Any, message: int, step: int) -> None:
+    if cell.write_step < step:
+        cell.read_all = 1
+        if cell.write_all:
+            _emptied(c, cell.reads, NONE, 0)
+            cell.read, cell.reads = NONE, -1
+    else:
+        cell.read_all = 0
+    cell.write_all = 0
+    if cell.read == NONE:
+        cell.read = message
+    elif cell.read != message:
+        cell.reads = _listed(c, cell.reads, message)
+
+
+@inlined
+def _range(c: Any, chunks: int, place: int, chunk: int, count: int) -> Any:
+    """First cell of a chunk range, and the one after the last."""
+    if len(c.keys) == 0:
+        return place * chunks + chunk, place * chunks + chunk + count
+    lo = _found(c, c.first[place], c.first[place + 1], chunk)
+    return lo, _found(c, lo, c.first[place + 1], chunk + count)
+
+
+@inlined
+def _found(c: Any, lo: int, hi: int, chunk: int) -> int:
+    while lo < hi:
+        middle = (lo + hi) >> 1
+        if c.keys[middle] < chunk:
+            lo = middle + 1
+        else:
+            hi = middle
+    return lo
+
+
+@cache
+def derive() -> Any:
+    """The compiled pass: adds the waits of sends ``first`` and on. Returns the send whose step needs room (``need`` edges more,
+    ``need_entries`` in all), or the number of sends."""
+    sources = SOURCES
+
+    def play(b: Any, c: Any, chunks: int, first: int) -> int:
+        sources  # noqa: B018
+        cursor = c.cursor[0]
+        sends = len(b.step)
+        while first < sends:
+            step, last, touched = b.step[first], first, 0
+            while last < sends and b.step[last] == step:
+                lo, hi = _range(c, chunks, b.src[last], b.chunk[last], b.width[last])
+                touched += hi - lo
+                lo, hi = _range(c, chunks, b.dst[last], b.dst_chunk[last], b.width[last])
+                touched += hi - lo
+                last += 1
+            cursor.need, cursor.need_entries = 6 * touched + 2 * cursor.live, cursor.entries + touched
+            if cursor.edges + cursor.need > len(c.edges) or cursor.need_entries > len(c.entries):
+                return first
+            for i in range(first, last):
+                lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
+                for cell in range(lo, hi):
+                    _wait_for_writes(c, c.cells[cell], b.message[i])
+            for i in range(first, last):
+                lo, hi = _range(c, chunks, b.dst[i], b.dst_chunk[i], b.width[i])
+                for cell in range(lo, hi):
+                    _write(c, c.cells[cell], b.message[i], step, b.op[i] == 0)
+            for i in range(first, last):
+                lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
+                for cell in range(lo, hi):
+                    _read(c, c.cells[cell], b.message[i], step)
+            first = last
+        return first
+
+    tuples: Any = types
+    columns = tuples.NamedUniTuple(types.Array(types.int64, 1, "C", readonly=True), len(Sends._fields), Sends)
+    records = (from_dtype(CELL), types.int64, types.int64, from_dtype(ENTRY), from_dtype(EDGE), from_dtype(CURSOR))
+    cells = tuples.NamedTuple([types.Array(dtype, 1, "C") for dtype in records], Cells)
+    return entry(types.int64(columns, cells, types.int64, types.int64), play)
+
+
+@cache
+def count() -> Any:
+    """The compiled first half of a counting sort of edges by the node before: ``waits`` of nodes, and how many wait for each (``start``,
+    one further)."""
+    sources = SOURCES
+
+    def play(edges: Any, messages: int, waits: Any, start: Any) -> None:
+        sources  # noqa: B018
+        for i in range(len(edges)):
+            waits[_node(edges[i].after, messages)] += 1
+            start[_node(edges[i].code >> 1, messages) + 1] += 1
+
+    return entry(types.void(_EDGES, types.int64, _INTS, _INTS), play)
+
+
+@cache
+def place() -> Any:
+    """The compiled second half: puts edges where ``next_`` says, and moves it on."""
+    sources = SOURCES
+
+    def play(edges: Any, messages: int, next_: Any, after: Any, on_sent: Any) -> None:
+        sources  # noqa: B018
+        for i in range(len(edges)):
+            before = _node(edges[i].code >> 1, messages)
+            at = next_[before]
+            after[at], on_sent[at] = _node(edges[i].after, messages), edges[i].code & 1
+            next_[before] = at + 1
+
+    return entry(types.void(_EDGES, types.int64, _INTS, _INTS, types.Array(types.boolean, 1, "C")), play)
+
+
+@inlined
+def _node(number: int, messages: int) -> int:
+    return number if number >= 0 else messages - 1 - number
+
+
+_EDGES = types.Array(from_dtype(EDGE), 1, "C")
+_INTS = types.Array(types.int32, 1, "C")

@@ -1,0 +1,47 @@
+"""Times with what they were spent on: arrays [sizes, rows, items]; row 0 is the time [s], the others are terms of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def latest(a: Floats, b: Floats) -> Floats:
+    """Item by item, whichever is later, with its terms; ``a`` where they are equal."""
+    if a.shape[1] == 1:
+        return np.maximum(a, b)
+    return np.where((b[:, :1] > a[:, :1]), b, a)
+
+
+def latest_item(times: Floats) -> Floats:
+    """Shape [sizes, rows, 1]: the latest item of each size."""
+    if times.shape[2] == 1:
+        return times
+    at = times[:, 0].argmax(axis=1)
+    if len(at) == 1:
+        return times[:, :, at]
+    return np.take_along_axis(times, at[:, None, None], axis=2)
+
+
+def latest_in(times: Floats, starts: Ints) -> Floats:
+    """Shape [sizes, rows, segments]: the latest item of each segment [starts[i], starts[i+1])."""
+    top = np.maximum.reduceat(times[:, 0], starts, axis=1)
+    if times.shape[1] == 1:
+        return top[:, None]
+    length = np.diff(starts, append=times.shape[2])
+    item = np.arange(times.shape[2])
+    holds = np.where(times[:, 0] == np.repeat(top, length, axis=1), item, times.shape[2])
+    first = np.minimum.reduceat(holds, starts, axis=1)
+    return np.take_along_axis(times, np.broadcast_to(first[:, None], (len(times), times.shape[1], first.shape[1])), axis=2)
+
+
+def added(times: Floats, seconds: Floats | float, row: int | None) -> Floats:
+    """Later by ``seconds`` ([sizes or 1, items], or one number), which count to the term ``row`` (None: to no row but the time)."""
+    out = times.copy()
+    out[:, 0] += seconds
+    if row is not None:
+        out[:, row] += seconds
+    return out
