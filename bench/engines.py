@@ -29,6 +29,8 @@ CASES = {
 SIZES, FULL = (64, 256), (8, 64, 256, 1024, 4096, 16384)
 NBYTES = 100_000_000
 BANDWIDTH, LATENCY = "25e9", "1e-6"
+IMPORTS = 10
+"""Seconds that a process may take to load, beyond the limit."""
 HERE = Path(__file__).parent
 Row = dict[str, Any]
 
@@ -67,22 +69,22 @@ class Bench:
     """The measurements of one run of this script, printed as they come and kept for --json."""
 
     def __init__(self, args: argparse.Namespace, folder: Path) -> None:
-        self.args, self.rows, self.program = args, [], None
+        self.args = args
+        self.rows: list[Row] = []
+        self.program: Path | None = None
         self.simpy: dict[tuple[str, int], float] = {}
         self.plain: dict[int, float] = {}
         if compiler := shutil.which("g++"):
             self.program = folder / "baseline"
             subprocess.run([compiler, "-O2", "-o", str(self.program), str(HERE / "baseline.cpp")], check=True)
 
-    rows: list[Row]
-    program: Path | None
-
     def child(self, **asked: Any) -> Row:
         """One measurement by one.py; the limit leaves room for imports."""
-        done = run([sys.executable, str(HERE / "one.py"), json.dumps(asked)], self.args.limit + 10, self.args.memory)
+        limit = self.args.limit
+        done = run([sys.executable, str(HERE / "one.py"), json.dumps(asked)], limit + IMPORTS, self.args.memory)
         row: Row = asked | (json.loads(done["out"]) if "out" in done else {"stopped": done["stopped"]})
-        if row.get("wall_s", 0.0) > self.args.limit:
-            row["stopped"] = f"over {self.args.limit:g} s"
+        if max(row.get("wall_s", 0.0), done["wall_s"] - IMPORTS) > limit:
+            row["stopped"] = f"over {limit:g} s"
         self.rows.append(row)
         return row
 
@@ -132,7 +134,7 @@ class Bench:
         asked = ["-t", "star", "--param", f"gpus={row['gpus']}", "--param", f"bandwidth={float(BANDWIDTH):g}B/s", "--param", "latency=1us"]
         asked += ["-c", row["collective"], "-a", row["algorithm"], "-s", f"{row['bytes']}B", "--engine", row["engine"], "--json"]
         program = str(Path(sys.executable).with_name("ringscope"))
-        done = run([program, "simulate", *asked], self.args.limit + 10, self.args.memory)
+        done = run([program, "simulate", *asked], self.args.limit + IMPORTS, self.args.memory)
         done.pop("out", None)
         row["command"] = done
         return None if "stopped" in done else done["cpu_s"]
@@ -174,16 +176,16 @@ HEAD = (
 
 
 def line(
-    algorithm: str, gpus: int, engine: str, row: Row, whole: float | None = None, simpy: float | None = None, plain: float | None = None
+    algorithm: str, gpus: int, engine: str, row: Row, command: float | None = None, simpy: float | None = None, plain: float | None = None
 ) -> str:
     """A row of the table; ratios are of speeds, above 1 is faster."""
     head = f"{algorithm:<20}{gpus:>7,} {engine:<10}"
     if "time" not in row:
         return f"{head}  {row['stopped'][:90]}"
     shown = [f"{x:>{width}{form}}" if x else " " * (width - 1) + "-" for x, width, form in ((simpy, 9, ",.2f"), (plain, 8, ",.3f"))]
-    command = f"{whole:>9.2f}" if whole is not None else f"{'-':>9}"
+    started = f"{command:>9.2f}" if command is not None else f"{'-':>9}"
     speed = row["sends"] / max(row["cpu_s"], 1e-9)
-    return f"{head}{row['sends']:>13,}{row['cpu_s']:>9.3f}{command}{speed:>13,.0f}{row['peak_mb']:>8,.0f}" + "".join(shown)
+    return f"{head}{row['sends']:>13,}{row['cpu_s']:>9.3f}{started}{speed:>13,.0f}{row['peak_mb']:>8,.0f}" + "".join(shown)
 
 
 def machine() -> Row:
@@ -195,7 +197,7 @@ def machine() -> Row:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="up to 16,384 GPUs, all from the command line too; half an hour")
-    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], help="GPUs, ascending: 8,64,256")
+    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], help="GPUs, ascending: 64,256")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=ENGINES)
     parser.add_argument("--algorithms", type=lambda text: text.split(","), default=tuple(CASES))
     parser.add_argument("--limit", type=float, help="seconds of one run, imports apart [60, quick 10]")
@@ -203,6 +205,8 @@ def main() -> None:
     parser.add_argument("--shared", type=int, help="GPUs where cables are shared [256, quick 32]")
     parser.add_argument("--json", type=Path, help="write all measurements there, for plot_engines.py")
     args = parser.parse_args()
+    if unknown := {*args.engines} - {*ENGINES} | {*args.algorithms} - {*CASES}:
+        parser.error(f"not known: {', '.join(sorted(unknown))}; engines are {', '.join(ENGINES)}, algorithms {', '.join(CASES)}")
     args.sizes = args.sizes or (FULL if args.full else SIZES)
     args.limit, args.shared = args.limit or (60 if args.full else 10), args.shared or (256 if args.full else 32)
     args.command, args.flows = ("all", (1, 2, 4, 8)) if args.full else ("ring", (1, 4))
@@ -220,11 +224,10 @@ def main() -> None:
         for part in parts:
             for text in part:
                 print(text, flush=True)
-    after = machine()
-    print(f"\nload {after['load'][0]:.1f} at the end; x SimPy and x C++ are ratios of CPU time, above 1 is faster")
-    if args.json:
-        told = {"machine": before, "load_after": after["load"], "limit_s": args.limit, "memory_gb": args.memory, "rows": bench.rows}
-        args.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+            if args.json:
+                told = {"machine": before, "load_after": os.getloadavg(), "limit_s": args.limit, "memory_gb": args.memory}
+                args.json.write_text(json.dumps(told | {"rows": bench.rows}, indent=1), encoding="utf-8")
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end; x SimPy and x C++ are ratios of CPU time, above 1 is faster")
 
 
 if __name__ == "__main__":

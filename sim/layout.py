@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,10 @@ class Layout:
     """Routes, queues (numbered from ``queues``) and reducers of the messages of a launch on ``nodes``; blocks often have the ends of the
     block before."""
 
-    def __init__(self, table: RouteTable, reducer_of: dict[str, int], nodes: Sequence[str], queues: int) -> None:
-        self.table, self.nodes, self.first = table, nodes, queues
+    def __init__(
+        self, table: RouteTable, reducer_of: dict[str, int], nodes: Sequence[str], queues: int, integers: type[np.signedinteger[Any]]
+    ) -> None:
+        self.table, self.nodes, self.first, self.integers = table, nodes, queues, integers
         self.reducer = np.asarray([reducer_of.setdefault(node, len(reducer_of)) for node in nodes], dtype=np.int64)
         self.channels = np.empty(0, dtype=np.int64)
         self.ends: tuple[Ints, ...] = ()
@@ -37,7 +40,8 @@ class Layout:
             self.channels = np.concatenate([self.channels, np.setdiff1d(channel, self.channels)])
             order = np.argsort(self.channels)
             queue = self.first + order[np.searchsorted(self.channels, channel, sorter=order)] * len(self.nodes) + src
-            self.found = {"route": self._routes(src, dst, channel), "queue": queue, "reducer": self.reducer[dst]}
+            found = {"route": self._routes(src, dst, channel), "queue": queue, "reducer": self.reducer[dst]}
+            self.found = {name: column.astype(self.integers) for name, column in found.items()}
         return self.found
 
     def _routes(self, src: Ints, dst: Ints, channel: Ints) -> Ints:

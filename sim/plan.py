@@ -82,11 +82,10 @@ class _Planner:
         self.delays: list[Floats] = []
         self.joins = self.messages = self.queues = 0
         total = sum(len(launch.schedule) for launch in launches if launch.schedule)
-        self.columns = {name: np.empty(total, dtype=ways.integers) for name in ("route", "queue", "reducer")}
-        self.columns["bytes"] = np.empty(total, dtype=np.int64)
-        self.columns["payload"] = np.empty(total, dtype=np.int64) if model.header else self.columns["bytes"]
-        # Without a reduce rate nobody asks what is reduced.
-        self.columns["reduced"] = np.empty(total, dtype=np.int64) if model.reduce_rate < math.inf else self.columns["bytes"]
+        # Without headers payload is what links carry; without a reduce rate nobody asks what is reduced.
+        own = {"payload": bool(model.header), "reduced": model.reduce_rate < math.inf}
+        names = ["bytes", "route", "queue", "reducer", *(name for name, needed in own.items() if needed)]
+        self.columns: dict[str, Ints] = {name: np.empty(total, dtype=ways.integers) for name in names}
         self.sends: list[dict[str, Ints]] = []
         self.first: list[int] = []
         self.first_queue: list[int] = []
@@ -128,7 +127,7 @@ class _Planner:
         if s is None or launch.placement is None or len(launch.placement.nodes) != s.places:
             raise ScheduleError(f"launch {number}: a schedule needs a placement for each of its places")
         first, sends = self.messages, 0
-        lay = Layout(self.table, self.reducer_of, launch.placement.nodes, self.queues)
+        lay = Layout(self.table, self.reducer_of, launch.placement.nodes, self.queues, self.ways.integers)
         sizes = Sizes(launch)
         waits = self.ways.waits(s)
         rules = _Rules(self, first)
@@ -138,12 +137,13 @@ class _Planner:
             lo, hi = self.messages, self.messages + len(head)
             src, dst, channel = (block.column(name)[head] for name in ("src", "dst", "channel"))
             payload = summed(message, each, len(head))
-            self._fill("payload", lo, hi, payload)
             self._fill("bytes", lo, hi, wire_bytes(payload, self.model))
+            if self.model.header:
+                self._fill("payload", lo, hi, payload)
             if self.model.reduce_rate < math.inf:
                 self._fill("reduced", lo, hi, summed(message, np.where(block.column("op") == Op.REDUCE, each, 0), len(head)))
             for name, column in lay.columns(src, dst, channel).items():
-                self._fill(name, lo, hi, column)
+                self.columns[name][lo:hi] = column
             waits.add(block, message + (lo - first))
             rules.add(block.column("step")[head], src, dst, channel, lo)
             if self.traced:
@@ -163,15 +163,18 @@ class _Planner:
             self._edges(np.full(count, gate), first + np.arange(count), on_sent=False)
 
     def _fill(self, name: str, lo: int, hi: int, column: Ints) -> None:
+        if column.max(initial=0) > np.iinfo(self.columns[name].dtype).max:  # messages of gigabytes
+            self.columns[name] = self.columns[name].astype(np.int64)
         self.columns[name][lo:hi] = column
 
     def _collect(self) -> Plan:
         waits, start, after, on_sent = self.ways.sort(self.parts, self.messages, self.joins)
+        columns = {name: column[: self.messages] for name, column in self.columns.items()}
         none = np.empty(0, dtype=np.int64)
         names = ("message_of_send", "send_launch", "send_index", "send_bytes", "send_src", "send_dst")
         return Plan(
             tuple(self.table.resources), tuple(self.table.routes),
-            **{name: column[: self.messages] for name, column in self.columns.items()},
+            **{"payload": columns["bytes"], "reduced": columns["bytes"]} | columns,
             delay=np.concatenate([np.empty(0), *self.delays]), waits=waits, start=start, after=after, on_sent=on_sent,
             **{name: np.concatenate([none, *(part[name] for part in self.sends)]) for name in names},
             first=(*self.first, self.messages), first_queue=tuple(self.first_queue),

@@ -37,6 +37,8 @@ def play(plan: Plan, model: Model, progress: Progress | None = None) -> Times:
     if done < plan.messages:
         stuck = int(np.argmax(s.waits > 0))
         raise ScheduleError(f"{plan.messages - done} messages wait for one another for ever (message {stuck} among them)")
+    if len(t.reduce_cause) < plan.messages:  # nothing is reduced
+        t = t._replace(reduce_cause=np.broadcast_to(np.int32(-1), plan.messages))
     return Times(**t._asdict())
 
 

@@ -15,18 +15,18 @@ from numpy.typing import NDArray
 from sim.compiled.jit import SOURCES, entry, inlined
 
 Array = NDArray[Any]
-NONE = -(2**30)
-"""No node. Joins are numbered -1, -2, ... until the number of messages is known."""
+NONE = 0
+"""No node, or no list: memory that nobody has written yet. In cells messages are numbered 1, 2, ... and joins -1, -2, ...; in edges
+messages from 0."""
 
 CELL = np.dtype([
     ("base", "i4"), ("write", "i4"), ("writes", "i4"),  # what covers the writes up to some; the first since, and a list of the others
     ("copy", "i4"),  # the last COPY, unless something else covers it
     ("read", "i4"), ("reads", "i4"),  # the first read that a writer must wait for, and a list of the others
-    ("write_step", "i4"),
+    ("write_step", "i4"),  # the step of the last write, from 1
     ("read_all", "i1"),  # a read waits for all these writes
     ("write_all", "i1"),  # the last write waits for all these reads
 ], align=True)  # fmt: skip
-EMPTY = (NONE, NONE, -1, NONE, NONE, -1, -1, 0, 0)
 ENTRY = np.dtype([("node", "i4"), ("behind", "i4")], align=True)
 EDGE = np.dtype([("code", "i4"), ("after", "i4")], align=True)  # code: 2 * node before, and 1 if it need only be sent
 CURSOR = np.dtype([(name, "i8") for name in ("edges", "entries", "free", "live", "joins", "need", "need_entries")], align=True)
@@ -62,6 +62,7 @@ class Cells(NamedTuple):
 def _edge(c: Any, before: int, after: int, sent: int) -> None:
     if before in (NONE, after):
         return
+    before, after = _numbered(before), _numbered(after)
     cursor = c.cursor[0]
     edges = cursor.edges
     for i in range(edges - 1, max(0, edges - RECENT) - 1, -1):
@@ -75,15 +76,20 @@ def _edge(c: Any, before: int, after: int, sent: int) -> None:
 
 
 @inlined
+def _numbered(node: int) -> Any:
+    return node - 1 if node > 0 else node
+
+
+@inlined
 def _listed(c: Any, head: int, node: int) -> Any:
     """The list with a node more."""
     cursor = c.cursor[0]
     at = cursor.free
-    if at >= 0:
+    if at:
         cursor.free = c.entries[at].behind
     else:
+        cursor.entries += 1
         at = cursor.entries
-        cursor.entries = at + 1
     cursor.live += 1
     c.entries[at].node, c.entries[at].behind = node, head
     return at
@@ -93,7 +99,7 @@ def _listed(c: Any, head: int, node: int) -> Any:
 def _emptied(c: Any, head: int, after: int, sent: int) -> None:
     """``after`` waits for all of a list, which is given back."""
     cursor = c.cursor[0]
-    while head >= 0:
+    while head:
         _edge(c, c.entries[head].node, after, sent)
         behind = c.entries[head].behind
         c.entries[head].behind = cursor.free
@@ -111,41 +117,40 @@ def _join(c: Any) -> Any:
 
 @inlined
 def _wait_for_writes(c: Any, cell: Any, after: int) -> None:
-    if cell.writes >= 0 or (cell.base != NONE and cell.write != NONE):
+    if cell.writes or (cell.base != NONE and cell.write != NONE):
         join = _join(c)
         _edge(c, cell.base, join, 0)
         _edge(c, cell.write, join, 0)
         _emptied(c, cell.writes, join, 0)
-        cell.base, cell.write, cell.writes = join, NONE, -1
+        cell.base, cell.write, cell.writes = join, NONE, NONE
     _edge(c, cell.base, after, 0)
     _edge(c, cell.write, after, 0)
 
 
 @inlined
 def _wait_for_reads(c: Any, cell: Any, after: int) -> None:
-    if cell.reads >= 0:
+    if cell.reads:
         join = _join(c)
-        _edge(c, cell.read, join, cell.read >= 0)
+        _edge(c, cell.read, join, cell.read > 0)
         _emptied(c, cell.reads, join, 1)
-        cell.read, cell.reads = join, -1
-    _edge(c, cell.read, after, cell.read >= 0)
+        cell.read, cell.reads = join, NONE
+    _edge(c, cell.read, after, cell.read > 0)
 
 
 @inlined
 def _write(c: Any, cell: Any, message: int, step: int, copies: bool) -> None:
     """Recorded reads are of earlier steps: those of this step see the value before."""
     _wait_for_reads(c, cell, message)
-    if cell.read_all:  # and those reads waited for the writes
-        _emptied(c, cell.writes, NONE, 0)
-    elif copies:
-        _edge(c, cell.base, message, 0)
-        _edge(c, cell.write, message, 0)
-        _emptied(c, cell.writes, message, 0)
-    else:
-        _edge(c, cell.copy, message, 0)
+    if not cell.read_all:  # else those reads waited for the writes, which are one node since
+        if copies:
+            _edge(c, cell.base, message, 0)
+            _edge(c, cell.write, message, 0)
+            _emptied(c, cell.writes, message, 0)
+        else:
+            _edge(c, cell.copy, message, 0)
     if copies or cell.read_all:
-        cell.base, cell.write, cell.writes, cell.copy = NONE, NONE, -1, NONE
-    cell.write_step, cell.read_all, cell.write_all = step, 0, 1
+        cell.base = cell.write = cell.writes = cell.copy = NONE
+    cell.write_step, cell.read_all, cell.write_all = step + 1, 0, 1
     if copies:
         cell.base = cell.copy = message
         cell.read, cell.write_all = NONE, 0
@@ -157,11 +162,10 @@ def _write(c: Any, cell: Any, message: int, step: int, copies: bool) -> None:
 
 @inlined
 def _read(c: Any, cell: Any, message: int, step: int) -> None:
-    if cell.write_step < step:
+    if cell.write_step <= step:
         cell.read_all = 1
-        if cell.write_all:
-            _emptied(c, cell.reads, NONE, 0)
-            cell.read, cell.reads = NONE, -1
+        if cell.write_all:  # and so this read, which waits for that write
+            cell.read = NONE
     else:
         cell.read_all = 0
     cell.write_all = 0
@@ -209,21 +213,21 @@ def derive() -> Any:
                 lo, hi = _range(c, chunks, b.dst[last], b.dst_chunk[last], b.width[last])
                 touched += hi - lo
                 last += 1
-            cursor.need, cursor.need_entries = 6 * touched + 2 * cursor.live, cursor.entries + touched
+            cursor.need, cursor.need_entries = 6 * touched + 2 * cursor.live, cursor.entries + touched + 1
             if cursor.edges + cursor.need > len(c.edges) or cursor.need_entries > len(c.entries):
                 return first
             for i in range(first, last):
                 lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
                 for cell in range(lo, hi):
-                    _wait_for_writes(c, c.cells[cell], b.message[i])
+                    _wait_for_writes(c, c.cells[cell], b.message[i] + 1)
             for i in range(first, last):
                 lo, hi = _range(c, chunks, b.dst[i], b.dst_chunk[i], b.width[i])
                 for cell in range(lo, hi):
-                    _write(c, c.cells[cell], b.message[i], step, b.op[i] == 0)
+                    _write(c, c.cells[cell], b.message[i] + 1, step, b.op[i] == 0)
             for i in range(first, last):
                 lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
                 for cell in range(lo, hi):
-                    _read(c, c.cells[cell], b.message[i], step)
+                    _read(c, c.cells[cell], b.message[i] + 1, step)
             first = last
         return first
 

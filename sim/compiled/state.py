@@ -143,7 +143,8 @@ def out(plan: Plan, model: Model) -> Out:
     return Out(
         start, start if model.overhead == 0 and model.sharing == "fair" else np.zeros(m), sent,
         arrived, np.zeros(m) if reduces else arrived, np.zeros(m) if reduces else arrived,
-        cause=np.full(plan.nodes, -1, np.int32), cause_sent=np.zeros(plan.nodes, np.bool_), reduce_cause=np.full(m, -1, np.int32),
+        cause=np.full(plan.nodes, -1, np.int32), cause_sent=np.zeros(plan.nodes, np.bool_),
+        reduce_cause=np.full(m if reduces else 0, -1, np.int32),  # nobody waits for a reducer that takes no time
         limit=np.full(m, -1, np.int32), joined=np.zeros(plan.nodes - m),
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from algorithms.schedule import Schedule
 from algorithms.steps import Block, Stream, in_blocks
-from sim.compiled.hazards import CELL, CURSOR, EDGE, EMPTY, ENTRY, Cells, Sends, count, derive, place
+from sim.compiled.hazards import CELL, CURSOR, EDGE, ENTRY, Cells, Sends, count, derive, place
 from sim.waits import Waits
 from topologies.errors import ScheduleError
 
@@ -49,10 +49,7 @@ class _Derived:
     def __init__(self, schedule: Schedule | Stream) -> None:
         self.chunks = schedule.nchunks
         keys, first, cells = _cells(schedule)
-        self.cells = Cells(
-            np.full(cells, np.array([EMPTY], dtype=CELL)[0]), keys, first, np.zeros(4096, ENTRY), np.zeros(EDGES, EDGE), np.zeros(1, CURSOR)
-        )
-        self.cells.cursor["free"] = -1
+        self.cells = Cells(np.zeros(cells, CELL), keys, first, np.zeros(4096, ENTRY), np.zeros(EDGES, EDGE), np.zeros(1, CURSOR))
         self.full: list[Array] = []
 
     def add(self, block: Block, message: Array) -> None:
