@@ -166,13 +166,24 @@ def _read(sends: Iterable[Send]) -> Iterator[Block | None]:
 def _plain(send: Send) -> Block | None:
     if np.ndim(send.step) or not (send.dst_chunk is None or send.dst_chunk is send.chunk):
         return None
-    values = (send.src, send.dst, send.chunk, send.count, send.op, send.channel, send.message)
+    values: tuple[Any, ...] = (send.src, send.dst, send.chunk, send.count, send.op, send.channel, send.message)
+    number = int(np.asarray(send.step))
+    if _columns(*values):
+        return Block(number, *values[:2], values[2], *values[2:])
     arrays = [np.asarray(value) for value in values if not isinstance(value, int)]
     shape = np.broadcast_shapes(*(array.shape for array in arrays), (1,))
     ends = (_long(np.asarray(value), shape) for value in values[:3])
     rest = (value if isinstance(value, int) else _long(np.asarray(value), shape) for value in values[3:])
     src, dst, chunk = ends
-    return Block(int(np.asarray(send.step)), src, dst, chunk, chunk, *rest)
+    return Block(number, src, dst, chunk, chunk, *rest)
+
+
+def _columns(src: Any, dst: Any, chunk: Any, *rest: Any) -> bool:
+    """Whether ends and chunks are columns of one length already, and all else whole numbers: so in most algorithms."""
+    if not (isinstance(src, np.ndarray) and isinstance(dst, np.ndarray) and isinstance(chunk, np.ndarray)):
+        return False
+    alike = src.ndim == 1 and src.shape == dst.shape == chunk.shape and src.dtype == dst.dtype == chunk.dtype == np.int64
+    return alike and all(isinstance(value, int) for value in rest)
 
 
 def _long(value: NDArray[Any], shape: tuple[int, ...]) -> Ints:

@@ -187,7 +187,7 @@ class _Launch:
         round_.sent = sent[:, 0]
         if self.empties:  # nothing is on the link for a message of no bytes
             round_.sent = np.where(sizes > 0, round_.sent, 0.0 if before is None else before)
-        moved: Ints = np.stack([sizes[0], wire[0]])
+        moved: Ints = sizes[:1] if wire is sizes else np.stack([sizes[0], wire[0]])
         round_.nbytes = moved if round_.nbytes is None else moved + round_.nbytes
         if not alone:
             self._book(round_)
@@ -264,6 +264,6 @@ class _Launch:
                 np.maximum.at(self.run.busy[size], used, round_.sent[size])
         apart = round_.src != round_.dst
         np.add.at(self.rank_bytes, round_.src[apart], round_.nbytes[0, apart])
-        for carried, nbytes in zip(self.run.carried, round_.nbytes, strict=True):
+        for carried, nbytes in zip(self.run.carried, (round_.nbytes[0], round_.nbytes[-1]), strict=True):
             np.add.at(carried, round_.route, nbytes)
         round_.sent = round_.nbytes = None

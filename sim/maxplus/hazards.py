@@ -99,7 +99,7 @@ def _first(times: Floats) -> list[float]:
 
 def _after(first: list[float], last: list[float]) -> bool:
     """Whether nothing that starts at ``first`` or later waits for what ends at ``last`` or before."""
-    return all(a >= b for a, b in zip(first, last, strict=True))
+    return first[0] >= last[0] if len(first) == 1 else all(a >= b for a, b in zip(first, last, strict=True))
 
 
 def _wait(times: Floats, until: Floats, at: Ints | slice | None, same: NDArray[np.bool_]) -> Floats:

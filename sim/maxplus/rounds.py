@@ -41,7 +41,7 @@ class Round:
     resources: list[Ints]
     apart: bool
     nbytes: Ints | None = None
-    """Shape [2, messages]: bytes of the first size so far, without and with headers."""
+    """Shape [1 or 2, messages]: bytes of the first size so far, and with headers, if there are any."""
     sent: Floats | None = None
     """When the messages were last sent, while no other structure used the resources."""
     _where: dict[str, Ints] = field(default_factory=dict)
