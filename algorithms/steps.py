@@ -169,7 +169,7 @@ def _plain(send: Send) -> Block | None:
     values: tuple[Any, ...] = (send.src, send.dst, send.chunk, send.count, send.op, send.channel, send.message)
     number = int(np.asarray(send.step))
     if _columns(*values):
-        return Block(number, *values[:2], values[2], *values[2:])
+        return Block(number, *values[:3], *values[2:])
     arrays = [np.asarray(value) for value in values if not isinstance(value, int)]
     shape = np.broadcast_shapes(*(array.shape for array in arrays), (1,))
     ends = (_long(np.asarray(value), shape) for value in values[:3])

@@ -68,7 +68,7 @@ def main() -> None:
         )
     axes[0, 0].legend(fontsize=9)
     curves(axes[2, 0], of["ring"], lambda row: row.get("command", {}).get("cpu_s"), "ring, whole command", "CPU s, start included")
-    curves(axes[2, 1], of["ring"], lambda row: row["peak_mb"], "ring, peak memory", "MB resident")
+    curves(axes[2, 1], of["ring"], lambda row: None if row["engine"] == "C++" else row["peak_mb"], "ring, peak memory", "MB resident")
     contention(axes[2, 2], kinds["contention"])
     figure.savefig(picture, dpi=90)
 

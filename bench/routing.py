@@ -2,7 +2,7 @@
 
 64 GPUs on a classic leaf/spine network and in 8 servers on rails; docs/routing.md shows the outcome. The seeds of the hash are
 0..seeds-1, that of the shuffled ranks is ``--shuffle``: the same call gives the same numbers.
-Usage: python bench/routing.py [--seeds 100] [--shuffle 1] [--engine compiled] [--picture docs/images/ecmp_collisions.png]
+Usage: python bench/routing.py [--seeds 100] [--shuffle 1] [--engine compiled] [--picture docs/images/ecmp_collisions.png] [--large]
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ NBYTES = 64 * 2**20
 FABRICS = {
     "leaf/spine, 8 leaves of 8 GPUs, 8 spines": make("leaf-spine", {"gpus_per_leaf": 8, "leaves": 8, "spines": 8}),
     "rail-optimised, 8 servers of 8 GPUs, 16 leaves, 4 spines": make("rail-optimised", {"nodes": 8, "gpus": 8, "unit": 4, "spines": 4}),
+}
+LARGE = {"rail-optimised, 64 servers of 8 GPUs, 32 leaves, 8 spines": ("rail-optimised", {"nodes": 64, "unit": 16, "spines": 8})}
+"""With ``--large``: patterns of which every run takes seconds."""
+LARGE_PATTERNS = {
+    "all-to-all in two levels": ("all-to-all", "hierarchical", False),
+    "ring all-reduce, ranks in order": ("all-reduce", "ring", False),
+    "ring all-reduce, ranks shuffled": ("all-reduce", "ring", True),
 }
 PATTERNS = {
     "all-to-all, all blocks at once": ("all-to-all", "direct", False),
@@ -53,7 +60,7 @@ def launch_of(topology: Topology, collective: str, algorithm: str, shuffled: boo
 
 def study(topology: Topology, launch: Launch, seeds: int, engine: str) -> Study:
     def time(model: Model) -> float:
-        return simulate(topology, [launch], model, engine).time
+        return simulate(topology, [launch], model, engine, traced=False).time
 
     ecmp = [time(Model(routing="ecmp", routing_seed=seed)) for seed in range(seeds)]
     return Study(ecmp, time(Model(routing="adaptive")), time(Model()), time(Model(routing="rail")))
@@ -102,19 +109,21 @@ def main() -> None:
     parser.add_argument("--shuffle", type=int, default=1)
     parser.add_argument("--engine", choices=list(ENGINES), default="compiled")
     parser.add_argument("--picture", default="")
+    parser.add_argument("--large", action="store_true", help="512 GPUs instead, without a picture; a quarter of an hour")
     args = parser.parse_args()
     print(f"{NBYTES / 2**20:.0f} MiB; hash seeds 0..{args.seeds - 1}; seed of the shuffled ranks {args.shuffle}; engine {args.engine}")
     heads = ("adaptive ms", "shortest", "rail", "ecmp min", "median", "p95", "max")
     print(f"{'':<38}{heads[0]:>12}" + "".join(f"{head:>10}" for head in heads[1:]))
     studies: dict[tuple[str, str], Study] = {}
-    for fabric, topology in FABRICS.items():
+    fabrics = {name: make(*made) for name, made in LARGE.items()} if args.large else FABRICS
+    for fabric, topology in fabrics.items():
         print(fabric)
-        for pattern, (collective, algorithm, shuffled) in PATTERNS.items():
+        for pattern, (collective, algorithm, shuffled) in (LARGE_PATTERNS if args.large else PATTERNS).items():
             told = study(topology, launch_of(topology, collective, algorithm, shuffled, args.shuffle), args.seeds, args.engine)
             studies[fabric, pattern] = told
             values = [told.shortest, told.rail, *np.percentile(told.ecmp, [0, 50, 95, 100])]
             print(f"  {pattern:<36}{told.adaptive * 1e3:>12.3f}" + "".join(f"{v / told.adaptive:>10.3f}" for v in values), flush=True)
-    if args.picture:
+    if args.picture and not args.large:
         picture(studies, args.picture, args.seeds)
 
 
