@@ -74,7 +74,7 @@ def simulate(
     from views import arguments, records, terminal
     from views.bar import bar
 
-    knobs, lot = arguments.model(model), arguments.whole(seed, "--seed", 0)
+    knobs, lot = arguments.model_and_seed(model, seed)
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
         topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
@@ -99,7 +99,7 @@ def show(
     from views import arguments, records, terminal_rows
     from views.bar import bar
 
-    knobs, lot = arguments.model(model), arguments.whole(seed, "--seed", 0)
+    knobs, lot = arguments.model_and_seed(model, seed)
     given = arguments.build(option, channels, slices)
     machine, launch = limited_launch(
         topology, arguments.parameters(nodes, param), collective, algorithm, parse_bytes(size, "--size"), dtype=dtype, faults=fault or (),
@@ -130,7 +130,7 @@ def predict(
 
     if as_json and as_csv:
         raise _wrong("--json and --csv: write one of them")
-    wanted, knobs, lot = parse_sizes(sizes, "--sizes"), arguments.model(model), arguments.whole(seed, "--seed", 0)
+    wanted, knobs, lot = parse_sizes(sizes, "--sizes"), *arguments.model_and_seed(model, seed)
     machine = machine_of(topology, arguments.parameters(nodes, param), fault or (), lot)
     with bar("runs") as progress:
         found = run(machine, collective, wanted, model=knobs, dtype=dtype, algorithms=algorithm, engine=engine, progress=progress)
@@ -142,18 +142,18 @@ def predict(
 
 @app.command()
 def compare(
-    log: Annotated[str, typer.Argument(help="what nccl-tests or rccl-tests printed")], topology: Machine, nodes: Nodes = None,
+    log: Annotated[str, typer.Argument(help="what nccl-tests, rccl-tests or OSU printed; JSON; CSV")], topology: Machine, nodes: Nodes = None,
     param: Params = None, model: Knobs = None, engine: Engine = "auto",
     algorithm: Annotated[str | None, typer.Option("--algorithm", "-a", help="default: ring; broadcast and reduce: chain")] = None,
     fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,
 ) -> None:  # fmt: skip
-    """A measured nccl-tests log against the prediction, row by row."""
+    """A measured log against the prediction, row by row."""
     from prediction.compare import compare as run
-    from prediction.nccl_tests import read_log
+    from prediction.readers import read_log
     from views import arguments, records, terminal_rows
     from views.bar import bar
 
-    params, knobs, lot = arguments.parameters(nodes, param), arguments.model(model), arguments.whole(seed, "--seed", 0)
+    params, knobs, lot = arguments.parameters(nodes, param), *arguments.model_and_seed(model, seed)
     tables = read_log(log)
     with bar("rows") as progress:
         report = run(
@@ -245,22 +245,6 @@ def _wrong(message: str) -> Exception:
     return RingscopeError(message)
 
 
-def _usage(error: Any) -> str:
-    """A mistake in the options, with the nearest right word and where the others stand."""
-    from topologies.errors import nearest, quoted
-
-    message = error.format_message().rstrip(".")
-    if (context := error.ctx) is None:
-        return str(message)
-    known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
-    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
-        return f"there is no option {quoted(error.option_name)}{nearest(error.option_name, known)}"
-    if message.startswith("No such command"):
-        word = message.split("'")[1] if "'" in message else ""
-        return f"there is no command {quoted(word)}{nearest(word, context.command.commands)}"
-    return f"{message}; see {context.command_path} --help"
-
-
 def _refuse(message: str, code: int = 2) -> int:
     """One printable line on stderr."""
     line = "".join(c if c.isprintable() else " " for c in message)
@@ -287,7 +271,9 @@ def main(args: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except UsageError as error:
-        return _refuse(_usage(error))
+        from views.arguments import usage
+
+        return _refuse(usage(error))
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}" if error.filename else f"cannot write: {error.strerror}")
     except MemoryError:
@@ -297,3 +283,7 @@ def main(args: Sequence[str] | None = None) -> int:
             raise
         return _refuse(str(error))
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -42,7 +42,7 @@ class Placement:
         """Rank i on GPU ``ranks[i]`` (default: GPU i). Each aggregator goes to the reducing switch with the least sum of hops
         to the places it exchanges data with; among equals an unused one, then the first of the graph.
 
-        Raises ScheduleError when a GPU is missing or taken twice, or no switch can reduce."""
+        Raises ScheduleError when a GPU is missing or taken twice, no switch can reduce, or switches meet only through a GPU."""
         chosen = list(range(schedule.nranks)) if ranks is None else list(ranks)
         if len(chosen) != schedule.nranks:
             raise ScheduleError(f"{schedule.name}: {len(chosen)} GPUs given for {schedule.nranks} ranks")
@@ -54,6 +54,8 @@ class Placement:
         nodes = [topology.gpus[g] for g in chosen]
         for place in range(schedule.nranks, schedule.places):
             nodes.append(_aggregator_node(topology, schedule, place, nodes))
+        if schedule.in_network:
+            _check_ways(topology, schedule, nodes)
         return Placement(tuple(nodes))
 
 
@@ -71,6 +73,22 @@ def _aggregator_node(topology: Topology, schedule: Schedule | Stream, place: int
         return sum(len(router.route(peer, name)) for peer in placed), name in nodes
 
     return min(candidates, key=cost)
+
+
+def _check_ways(topology: Topology, schedule: Schedule | Stream, nodes: list[str]) -> None:
+    """What a switch sends or reduces does not travel through other GPUs."""
+    pairs: set[tuple[int, int]] = set()
+    for block in in_blocks(schedule):
+        inside = (block.src >= schedule.nranks) | (block.dst >= schedule.nranks)
+        pairs.update(zip(block.src[inside].tolist(), block.dst[inside].tolist(), strict=True))
+    router = Router(topology)
+    for a, b in sorted(pairs):
+        for link in router.route(nodes[a], nodes[b])[:-1]:
+            if topology.node(link.dst).kind == "gpu":
+                raise ScheduleError(
+                    f"{schedule.name}: {topology.name}: needs switches joined by switches; from {nodes[a]} to {nodes[b]} all ways pass "
+                    f"a GPU, such as {link.dst}: take a network with spines"
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from algorithms.collectives import ALL_REDUCE
 from algorithms.double_binary_tree import double_tree_parents
 from algorithms.places import table
-from algorithms.registry import ByServer, algorithm
+from algorithms.registry import ByDomain, algorithm
 from algorithms.schedule import Send, copy, reduce
 from algorithms.trees import edges
 
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 @algorithm(ALL_REDUCE, pipelined=True)
-def nvls(n: int, groups: ByServer = None) -> Iterator[Send]:
+def nvls(n: int, groups: ByDomain = None) -> Iterator[Send]:
     """Each GPU owns a slice, reads its sum from the switch, writes it back to all: M(1+1/g) each way a GPU (NCCL 2.17+, H100).
 
     Several servers: owners of equal number sum through the network's switches (SHARP) in between. Groups must be equal;
@@ -35,7 +35,7 @@ def nvls(n: int, groups: ByServer = None) -> Iterator[Send]:
 
 
 @algorithm(ALL_REDUCE, pipelined=True)
-def nvls_tree(n: int, groups: ByServer = None) -> Iterator[Send]:
+def nvls_tree(n: int, groups: ByDomain = None) -> Iterator[Send]:
     """NVLS inside servers, a double binary tree over them for each GPU's slice: no SHARP needed (NCCL 2.18+).
 
     Groups must be equal; without servers they are as many as large, where n allows."""

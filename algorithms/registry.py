@@ -15,13 +15,19 @@ from algorithms.collectives import Collective
 from algorithms.schedule import Schedule, Send
 from algorithms.steps import Stream
 from algorithms.transforms import merge_channels, pipeline
-from topologies.errors import ScheduleError, nearest
+from topologies.errors import ScheduleError, nearest, quoted
 
 Groups = tuple[tuple[int, ...], ...]
 """A partition of ranks, such as those of each server or under each leaf switch."""
 
 ByServer = Annotated[Groups | None, "servers"]
 """Groups that are the topology's servers unless told; None where it names none."""
+
+
+ByDomain = Annotated[Groups | None, "domains"]
+"""The same for groups on one NVSwitch fabric, where that is more than a server (NVL72); else as ``ByServer``."""
+
+MAX_DIMS = 32
 
 
 class Dims(tuple[int, ...]):
@@ -114,9 +120,11 @@ def _value(algorithm: str, option: Option, value: Any) -> Any:
             return value
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,11}", value.strip()):
             return int(value)
-        raise ScheduleError(f'{where}: "{value}" is not a whole number; write {option.name}=1')
+        raise ScheduleError(f'{where}: {quoted(value)} is not a whole number of at most 11 digits; write {option.name}=1')
     if option.type is Dims:
         sizes = value.split("x") if isinstance(value, str) else value
+        if isinstance(sizes, list | tuple) and len(sizes) > MAX_DIMS:
+            raise ScheduleError(f"{where}: {len(sizes)} sizes; at most {MAX_DIMS}")
         if isinstance(sizes, list | tuple) and all(re.fullmatch(r"0*[1-9][0-9]{0,8}", str(size)) for size in sizes):
             return Dims(int(size) for size in sizes)
         raise ScheduleError(f'{where}: "{value}" is not a list of sizes; write {option.name}=4x4')

@@ -19,6 +19,10 @@ MAX_SENDS = 40_000_000
 """Larger schedules are refused: at 200 B a send (columns, dependencies, trace) and more this is over 8 GB."""
 
 
+MAX_WEIGHT = 2**31
+"""Of all chunks together: products with it must fit 64 bits."""
+
+
 class Op(IntEnum):
     """What the receiver does: overwrite its chunk, or add to it."""
 
@@ -182,6 +186,8 @@ def _validate(s: Schedule) -> None:
         raise ScheduleError(f"{s.name}: root {s.root} is not a rank; ranks are 0..{s.nranks - 1}")
     if (s.weights < 0).any() or not s.weights.any():
         raise ScheduleError(f"{s.name}: chunk weights must be whole numbers of at least 0, and at least one of them above 0")
+    if s.weights.sum(dtype=np.float64) > MAX_WEIGHT:
+        raise ScheduleError(f"{s.name}: weights add up to more than {MAX_WEIGHT:,}; give smaller numbers in the same proportion")
     unit = s.collective.unit(s.nranks)
     if len(s.weights) % unit:
         raise ScheduleError(f"{s.name}: {len(s.weights)} chunks cannot belong to {s.nranks} ranks evenly; use a multiple of {unit}")

@@ -46,7 +46,8 @@ class Block:
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
     """A schedule that is made again each time it is read, one step after the other: its memory does not grow with its sends.
-    Only for equal chunks that keep their index; build with ``Stream.of``."""
+    ``widest``: sends of its largest step. Only
+    for equal chunks that keep their index; build with ``Stream.of``."""
 
     name: str
     collective: Collective
@@ -57,13 +58,14 @@ class Stream:
     weights: Ints = field(repr=False)
     sends: int
     steps: int
+    widest: int
     make: Callable[[], Iterable[Send]] = field(repr=False)
 
     @staticmethod
     def of(name: str, collective: Collective, nranks: int, make: Callable[[], Iterable[Send]], *, root: int = 0) -> Stream | None:
         """Read the sends once, to check and to count them. None where they need the whole schedule: steps that do not come in
         order, chunks that change their index. ScheduleError for a send outside ranks and chunks."""
-        sends, steps, chunks, places = 0, 0, 1, nranks
+        sends, steps, widest, chunks, places = 0, 0, 0, 1, nranks
         src = dst = None
         for step in _read(make()):
             if step is None:
@@ -75,11 +77,11 @@ class Stream:
                 places = max(places, int(src.max()) + 1, int(dst.max()) + 1)
             if low < 0:
                 raise ScheduleError(f"{name}: step {step.step}: ranks, chunks and channels must not be negative, count at least 1")
-            sends, steps = sends + len(step), int(np.max(step.step)) + 1
+            sends, steps, widest = sends + len(step), int(np.max(step.step)) + 1, max(widest, len(step))
             chunks = max(chunks, int((step.chunk + step.count).max()))
         unit = collective.unit(nranks)
         weights = np.ones(-(-chunks // unit) * unit, dtype=np.int64)
-        return Stream(name, collective, nranks, places, len(weights), root, weights, sends, steps, make)
+        return Stream(name, collective, nranks, places, len(weights), root, weights, sends, steps, widest, make)
 
     def __len__(self) -> int:
         return self.sends

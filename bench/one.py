@@ -22,6 +22,8 @@ from sim.simulate import make_launch, simulate
 from topologies import Topology, make
 from topologies.errors import RingscopeError
 
+SHORT = 2.0
+"""Seconds below which the best of three counts."""
 BANDWIDTH, LATENCY = 25e9, 1e-6  # of a cable; a route of the star has two
 
 
@@ -78,7 +80,10 @@ def main() -> None:
     kind = {"collective": collective, "contention": contention, "sweep": sweep}[asked["kind"]]
     try:
         kind(asked | {"gpus": 8, "bytes": 80_000})  # load what is loaded once
-        print(json.dumps(kind(asked) | {"peak_mb": peak_mb()}))
+        found = [kind(asked)]
+        while found[-1]["cpu_s"] < SHORT and len(found) < 3:
+            found.append(kind(asked))
+        print(json.dumps(min(found, key=lambda row: row["cpu_s"]) | {"peak_mb": peak_mb()}))
     except RingscopeError as refused:
         print(json.dumps({"stopped": str(refused)}))
     except MemoryError:

@@ -8,6 +8,7 @@ from typing import Any
 
 from algorithms.collectives import Collective
 from algorithms.launch import Launch, dtype_bytes
+from algorithms.registry import find
 from algorithms.schedule import Schedule
 from algorithms.steps import Stream
 from sim.bounds import Bounds, bounds
@@ -99,8 +100,11 @@ def _equal_links(result: Result, hops: int) -> tuple[float, float] | None:
 
 
 def both_bounds(topology: Topology, collective: Collective, nbytes: int, *, root: int = 0, dtype: str = "float32") -> tuple[Bounds, Bounds]:
-    """Lower bounds point to point (with what would raise them), and for switches that reduce and multicast. Raises ScheduleError."""
+    """Lower bounds point to point (with what would raise them), and for switches that reduce and multicast; of patterns that of ``shift``.
+    Raises ScheduleError."""
     itemsize = dtype_bytes(dtype)
     Launch(None, nbytes, dtype=dtype).elements  # noqa: B018  refuse a size that is not a whole number of elements
+    if collective.end == "peer" and not collective.to:  # without a pattern nothing need move far
+        collective = find(collective, "shift").build(len(topology.gpus)).collective
     plain = bounds(topology, collective, nbytes, root=root, itemsize=itemsize, relief=True)
     return plain, bounds(topology, collective, nbytes, root=root, itemsize=itemsize, in_network=True)

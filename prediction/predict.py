@@ -106,6 +106,10 @@ def predict(
     if not sizes:
         raise ScheduleError("predict: no size is given; write 8B:8GiB:x2")
     named = [find(wanted, name) for name in dict.fromkeys(algorithms)] if algorithms else catalogue(wanted)
+    if wanted.end == "peer" and len(named) > 1:  # patterns do different jobs: none is the best
+        if algorithms:
+            raise ScheduleError(f"predict: {', '.join(a.name for a in named)} are different patterns, not rivals; name one of them")
+        named = [find(wanted, "shift")]
     for size in sizes:
         Launch(None, size, dtype=dtype).elements  # noqa: B018  refuse a size before anything runs
     runner = Runner(topology, wanted, dtype, model or Model(), engine)
@@ -118,21 +122,32 @@ def predict(
         except RingscopeError as error:
             skipped[algorithm.name] = str(error).removeprefix(f"{algorithm.name}: ")
     if not usable:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items()) or "none is registered yet"
-        raise ScheduleError(f"no algorithm for {wanted.name} on {topology.name}: {reasons}")
+        raise _none_left(wanted, topology, skipped)
     runner = runner.settled(usable, sizes)
     total = len(sizes) * len(usable)
-    rows = []
+    tried: list[tuple[int, list[Candidate]]] = []
     for i, size in enumerate(sizes):
-        found = []
+        found: list[Candidate] = []
         for j, algorithm in enumerate(usable):
             done = i * len(usable) + j
-            found.append(runner.run(algorithm, size, None if progress is None else _within(progress, done, total)))
-        rows.append(Row(size, _ranked(found)))
+            try:
+                found.append(runner.run(algorithm, size, None if progress is None else _within(progress, done, total)))
+            except ScheduleError as error:  # by engine maxplus, where flows share a link
+                skipped.setdefault(algorithm.name, str(error))
+        tried.append((size, found))
+    usable = [algorithm for algorithm in usable if algorithm.name not in skipped]
+    if not usable:
+        raise _none_left(wanted, topology, skipped)
+    rows = [Row(size, _ranked([c for c in found if c.algorithm not in skipped])) for size, found in tried]
     if progress:
         progress(total, total)
     crossovers = _crossovers(runner, rows, {a.name: a for a in usable}, progress, total)
     return Prediction(topology, wanted, len(topology.gpus), dtype, runner.model, runner.engine, tuple(rows), skipped, crossovers)
+
+
+def _none_left(wanted: Collective, topology: Topology, skipped: Mapping[str, str]) -> ScheduleError:
+    reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items()) or "none is registered yet"
+    return ScheduleError(f"no algorithm for {wanted.name} on {topology.name}: {reasons}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from algorithms.collectives import collective
 from algorithms.registry import catalogue, find
 from prediction.compare import Report, compare
 from prediction.limits import machine_of
-from prediction.nccl_tests import read_text
 from prediction.predict import Row, predict, slices_for
+from prediction.readers import read_text
 from screens.explore_inputs import Scenario
 from screens.explore_url import Params
 from sim.bounds import Bounds, bounds

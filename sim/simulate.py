@@ -90,6 +90,8 @@ def make_launch(
 def _groups(topology: Topology, groups: Any, default: str) -> Any:
     """A group name of the topology (``servers``, ``leaves``) as ranks; anything else as it is. No leaves: all under one; another
     ``default`` that the topology lacks is left to the algorithm (None)."""
+    if default == "domains" and default not in topology.groups:
+        default = "servers"
     if groups is None:
         groups = default if default in topology.groups or default == "leaves" else None
     if groups == "leaves" and groups not in topology.groups:

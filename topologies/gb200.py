@@ -36,10 +36,10 @@ def gb200_nvl72(racks: Count = 1, gpus: Count = 72) -> Topology:
         parts, cables = grace_node(prefix, s, per_tray, 2, 5, "pcie5")
         nodes += [*parts, *([Node(f"{rack}nvswitch", "nvswitch", reduces=True)] if s % trays == 0 else [])]
         links += [way for g in range(per_tray) for way in both_ways(link_of("nvlink5", f"{prefix}gpu{g}", f"{rack}nvswitch"))] + cables
-    groups = rail_groups(racks * trays, per_tray, per_tray, trays) | {"racks": blocks(racks * gpus, gpus)}
+    groups = rail_groups(racks * trays, per_tray, per_tray, trays) | dict.fromkeys(("racks", "domains"), blocks(racks * gpus, gpus))
     name = f"gb200-nvl72-{racks}x{gpus}"
     if racks == 1:
-        return Topology.build(name, nodes, links, {key: groups[key] for key in ("servers", "racks")})
+        return Topology.build(name, nodes, links, {key: groups[key] for key in ("servers", "racks", "domains")})
     nics = [[f"s{s}.nic{g}" for g in range(per_tray)] for s in range(racks * trays)]
     switches, cables = infiniband("gb200-nvl72", nics, "ib-ndr", _PORTS, unit=trays)
     return Topology.build(name, nodes + switches, links + cables, groups)

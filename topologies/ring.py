@@ -27,4 +27,4 @@ def _row(name: str, gpus: int, bandwidth: float, latency: float, closed: bool) -
         for other in (r + 1, r - 1)
         if closed or 0 <= other < gpus
     ]
-    return Topology.build(f"{name}-{gpus}", nodes, links)
+    return Topology.build(f"{name}-{gpus}", nodes, links, dims=(gpus,) if closed else ())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from sim.model import Model, ModelError
@@ -46,6 +47,13 @@ def model(texts: Iterable[str] | None) -> Model:
     return Model(**given)
 
 
+def model_and_seed(texts: Iterable[str] | None, seed: str) -> tuple[Model, int]:
+    """The model, and ``--seed``, which is that of its hash too unless it names one."""
+    lot, knobs = whole(seed, "--seed", 0), model(texts)
+    named = any(part.strip().replace("_", "-").startswith("routing-seed") for text in texts or () for part in text.split(","))
+    return knobs if named else replace(knobs, routing_seed=lot % 2**32), lot
+
+
 def build(options: Iterable[str] | None, channels: str, slices: str) -> dict[str, Any]:
     """Keyword arguments of whatever builds a schedule: ``options`` of the algorithm, ``channels`` and ``slices``."""
     return {
@@ -60,6 +68,20 @@ def whole(text: str, where: str, least: int, most: int = 2**63 - 1) -> int:
         upto = f" to {most}" if most < 2**63 - 1 else " up"
         raise RingscopeError(f"{where} {quoted(text)} is not a whole number from {least}{upto}")
     return int(text)
+
+
+def usage(error: Any) -> str:
+    """A mistake in the options, with the nearest right word and where the others stand."""
+    message = error.format_message().rstrip(".")
+    if (context := error.ctx) is None:
+        return str(message)
+    known = [name for parameter in context.command.params for name in parameter.opts if name.startswith("--")]
+    if hasattr(error, "option_name") and hasattr(error, "possibilities"):
+        return f"there is no option {quoted(error.option_name)}{nearest(error.option_name, known)}"
+    if message.startswith("No such command"):
+        word = message.split("'")[1] if "'" in message else ""
+        return f"there is no command {quoted(word)}{nearest(word, context.command.commands)}"
+    return f"{message}; see {context.command_path} --help"
 
 
 def _flag(value: str, where: str) -> bool:

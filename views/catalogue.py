@@ -64,7 +64,8 @@ def _entry(algorithm: Algorithm) -> str:
     if not algorithm.refusal(RANKS):
         schedule = algorithm.build(RANKS)
         sent = np.bincount(schedule.src, weights=schedule.send_elements(ELEMENTS), minlength=schedule.places)[:RANKS].max() / ELEMENTS
-        rows.append(f"- Steps: {schedule.steps}; messages: {_messages(schedule)}; sent: {sent:.4g} M")
+        volume = "0" if algorithm.collective.idempotent else f"{sent:.4g} M"
+        rows.append(f"- Steps: {schedule.steps}; messages: {_messages(schedule)}; sent: {volume}")
     if options:
         rows.append(f"- Options: {options.replace('=None', '')}")
     if form:

@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -88,9 +88,15 @@ def result_record(told: Explained, seed: int) -> Record:
         **_sent_record(result), **_links_record(result),
         "critical_path": {
             "overhead_s": path.overhead_s, "latency_s": path.latency_s, "bandwidth_s": path.bandwidth_s, "reduce_s": path.reduce_s,
-            "wait_s": path.wait_s, "bandwidth_by": [{"src": a, "dst": b, "seconds": s} for (a, b), s in path.bandwidth_by.items()],
+            "wait_s": path.wait_s, "bandwidth_by": [{"src": a, "dst": b, "seconds": s} for (a, b), s in _most(path.bandwidth_by)],
         },
     }  # fmt: skip
+
+
+def _most(seconds: Mapping[tuple[str, str], float]) -> list[tuple[tuple[str, str], float]]:
+    """All in their order; above ``MOST_LINKS`` the ``BUSIEST``."""
+    pairs = list(seconds.items())
+    return pairs if len(pairs) <= MOST_LINKS else sorted(pairs, key=lambda pair: -pair[1])[:BUSIEST]
 
 
 def _sent_record(result: Result) -> Record:

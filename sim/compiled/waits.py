@@ -99,7 +99,7 @@ def _cells(schedule: Schedule | Stream) -> tuple[Array, Array, int]:
     """Boundaries of ranges by place (see ``Cells``), and the number of cells."""
     none = np.empty(0, dtype=np.int64)
     dense = schedule.places * schedule.nchunks
-    if dense <= DENSE * len(schedule) or all(isinstance(block.count, int) and block.count == 1 for block in in_blocks(schedule)):
+    if dense <= DENSE * len(schedule):
         return none, none, dense
     span = schedule.nchunks + 1
     found = []

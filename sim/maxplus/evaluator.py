@@ -34,27 +34,31 @@ def evaluate(
     elements: Sequence[Sequence[int]] | None = None,
     *,
     traced: bool = False,
+    terms: bool = True,
     progress: Progress | None = None,
 ) -> Outcome:
-    """``elements``: per launch, its vector lengths (default: one, that of the launch). RefusedError where the evaluator does not
-    apply; ScheduleError for a launch that waits for a later one."""
+    """``elements``: per launch, its vector lengths (default: one, that of the launch). Without ``terms`` times alone, sooner.
+
+    RefusedError where the evaluator does not apply; ScheduleError for a launch that waits for a later one."""
     wanted = elements or [[launch.elements] for launch in launches]
-    run = _Run(topology, launches, model, np.asarray(wanted, dtype=np.int64), traced, progress)
+    run = _Run(topology, launches, model, np.asarray(wanted, dtype=np.int64), traced, terms, progress)
     return run.outcome()
 
 
 class _Run:
     def __init__(
-        self, topology: Topology, launches: Sequence[Launch], model: Model, elements: Ints, traced: bool, progress: Progress | None
-    ) -> None:
+        self, topology: Topology, launches: Sequence[Launch], model: Model, elements: Ints, traced: bool, terms: bool,
+        progress: Progress | None,
+    ) -> None:  # fmt: skip
         if model.fifo_depth:
             raise RefusedError("fifo-depth is not a longest path over steps")
         self.launches, self.model, self.elements, self.progress = launches, model, elements, progress
         self.table = RouteTable(topology, model)
         self.sizes = elements.shape[1]
-        kinds = (model.overhead > 0, True, model.reduce_rate < np.inf, any(x.start or x.after or x.duration for x in launches))
+        waits = any(x.start or x.after or x.duration for x in launches)
+        kinds = np.asarray((model.overhead > 0, True, model.reduce_rate < np.inf, waits)) & terms
         self.row = dict(zip(TERMS, np.where(kinds, np.cumsum(kinds), 0).tolist(), strict=True))
-        self.rows = 1 + sum(kinds)
+        self.rows = 1 + int(kinds.sum())
         self.busy = np.zeros((self.sizes, 1))  # per resource, from 1: when its last user was sent
         self.reducer_of: dict[str, int] = {}
         self.reducing = np.zeros((self.sizes, self.rows, 0))  # per node: when its reducer is free
@@ -74,7 +78,7 @@ class _Run:
             for other in launch.after:
                 gate = latest(gate, ends[other])
             if launch.schedule is None:
-                ends.append(added(gate, launch.duration, self.row["wait_s"]))
+                ends.append(added(gate, launch.duration, self.row["wait_s"] or None))
                 sent.append(np.zeros(0, dtype=np.int64))
                 continue
             busy = self.busy.copy(), self.reducing.copy(), self.reached.copy(), self.carried.copy()
@@ -174,15 +178,15 @@ class _Launch:
         if floor is not None:
             start = latest(start, floor)
         start = self.hazards.ready(step, round_, start)
-        flow = added(start, self.model.overhead, row["overhead_s"]) if self.model.overhead else start
+        flow = added(start, self.model.overhead, row["overhead_s"] or None) if self.model.overhead else start
         sent = added(flow, wire / round_.rate, None)
         if not (alone and round_.sent is not None):
             self._check(round_, flow[:, 0], sent[:, 0], sizes)
-        arrived = added(sent, round_.latency, row["latency_s"])
+        arrived = added(sent, round_.latency, row["latency_s"] or None)
         done = self._reduce(step, round_, arrived, sizes)
-        last: list[float] = done[:, 0].max(axis=1).tolist()
+        last: Floats = done[:, 0].max(axis=1)
         self.hazards.learn(step, round_, sent, done, last)
-        if any(a > b for a, b in zip(last, self.end[:, 0, 0].tolist(), strict=True)):
+        if (last > self.end[:, 0, 0]).any():
             self.end = latest(self.end, latest_item(done))
         round_.sent = sent[:, 0]
         if self.empties:  # nothing is on the link for a message of no bytes
@@ -218,7 +222,7 @@ class _Launch:
         if (arrived[:, 0] < run.reached[:, at]).any():
             raise RefusedError(f"step {step.step}: messages for one reducer arrive in another order than that of their steps")
         busy = np.where((work > 0)[:, None], run.reducing[:, :, at], 0.0)
-        done = added(latest(arrived, busy), work, run.row["reduce_s"])
+        done = added(latest(arrived, busy), work, run.row["reduce_s"] or None)
         some = work > 0
         run.reached[:, at] = np.where(some, arrived[:, 0], run.reached[:, at])
         run.reducing[:, :, at] = np.where(some[:, None], done, run.reducing[:, :, at])

@@ -25,7 +25,7 @@ class Hazards(Protocol):
     that, per size)."""
 
     def ready(self, step: Block, round_: Round, times: Floats) -> Floats: ...
-    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: list[float]) -> None: ...
+    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: Floats) -> None: ...
     def next_step(self) -> None: ...
 
 
@@ -39,8 +39,8 @@ class _Access:
     count: Ints | int
     sent: Floats
     done: Floats
-    last_sent: list[float]
-    last_done: list[float]
+    last_sent: Floats
+    last_done: Floats
 
 
 class Recent:
@@ -50,7 +50,7 @@ class Recent:
     def __init__(self, sizes: int) -> None:
         self.kept: list[_Access] = []  # newest first
         self.fresh: list[_Access] = []  # of the step that is under way: its own reads do not see them
-        self.older = [0.0] * sizes
+        self.older = np.zeros(sizes)
 
     def ready(self, step: Block, round_: Round, times: Floats) -> Floats:
         if round_.starts is not None:
@@ -78,28 +78,28 @@ class Recent:
         at, same = _overlap(round_, "dst", into, count, access, "dst", access.write)
         return at is not None and bool(same.any())
 
-    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: list[float]) -> None:
+    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: Floats) -> None:
         read, write, count = round_.sends(step.chunk), round_.sends(step.dst_chunk), round_.part(step.count)
-        last_sent = sent[:, 0].max(axis=1).tolist()
+        last_sent = sent[:, 0].max(axis=1)
         self.fresh.insert(0, _Access(round_, read, write, count, sent, done, last_sent, last_done))
 
     def next_step(self) -> None:
         self.kept = self.fresh + self.kept
         self.fresh = []
         for access in self.kept[KEPT:]:
-            self.older = [max(times) for times in zip(self.older, access.last_sent, access.last_done, strict=True)]
+            self.older = np.maximum(self.older, np.maximum(access.last_sent, access.last_done))
         del self.kept[KEPT:]
 
 
-def _first(times: Floats) -> list[float]:
+def _first(times: Floats) -> Floats:
     """Per size the earliest time."""
-    first: list[float] = times[:, 0].min(axis=1).tolist()
+    first: Floats = times[:, 0].min(axis=1)
     return first
 
 
-def _after(first: list[float], last: list[float]) -> bool:
+def _after(first: Floats, last: Floats) -> bool:
     """Whether nothing that starts at ``first`` or later waits for what ends at ``last`` or before."""
-    return first[0] >= last[0] if len(first) == 1 else all(a >= b for a, b in zip(first, last, strict=True))
+    return first.item() >= last.item() if first.size == 1 else bool((first >= last).all())
 
 
 def _wait(times: Floats, until: Floats, at: Ints | slice | None, same: NDArray[np.bool_]) -> Floats:
@@ -154,7 +154,7 @@ class Table:
             if (table is self.copied or (table is self.written and not round_.reduces)) and np.isin(writes, cells).any():
                 raise RefusedError(f"step {step.step}: a copy and another send reach one chunk")
 
-    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: list[float]) -> None:
+    def learn(self, step: Block, round_: Round, sent: Floats, done: Floats, last_done: Floats) -> None:
         _, message, reads, writes = self._cells(step, round_)
         left, over = (sent, done) if message is None else (sent.take(message, axis=2), done.take(message, axis=2))
         self.fresh += [(self.read, reads, left), (self.written, writes, over)]

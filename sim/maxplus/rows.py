@@ -40,6 +40,8 @@ def latest_in(times: Floats, starts: Ints) -> Floats:
 
 def added(times: Floats, seconds: Floats | float, row: int | None) -> Floats:
     """Later by ``seconds`` ([sizes or 1, items], or one number), which count to the term ``row`` (None: to no row but the time)."""
+    if times.shape[1] == 1:
+        return np.asarray(times[:, 0] + seconds)[:, None]
     out = times.copy()
     out[:, 0] += seconds
     if row is not None:

@@ -227,7 +227,14 @@ def test_slices_pass_one_another_in_switches() -> None:
     star, m = make("star", {"gpus": 8, "latency": 0.0}), 64 << 20
     share = run_collective(star, "all-reduce", "nvls", m, slices=64).time / (m / star.links[0].bandwidth)
     assert 1 + 1 / 8 <= share < 1.14
-    two = make("dgx-h100", {"nodes": 2})
+    two, fabric = make("dgx-h100", {"nodes": 2}), make("leaf-spine")
     for name in ("nvls", "nvls-tree", "collnet-chain", "collnet-direct", "sharp"):
-        whole, sliced = (run_collective(two, "all-reduce", name, m, slices=slices).time for slices in (1, 32))
+        machine = fabric if name == "sharp" else two
+        whole, sliced = (run_collective(machine, "all-reduce", name, m, slices=slices).time for slices in (1, 32))
         assert sliced < 0.6 * whole, name
+
+
+def test_switches_that_meet_only_through_gpus_are_refused() -> None:
+    """The rails of a few DGX have no switch in common: sums would go down to a GPU and up another NIC."""
+    with pytest.raises(ScheduleError, match=r"sharp: dgx-h100-2x8: needs switches joined by switches; .* pass a GPU, such as s0.gpu0"):
+        run_collective(make("dgx-h100", {"nodes": 2}), "all-reduce", "sharp", 1 << 20)

@@ -6,8 +6,9 @@ import pytest
 
 from algorithms.collectives import ALL_REDUCE
 from algorithms.registry import catalogue, find
+from prediction.expected import expected
 from prediction.explain import explain
-from prediction.limits import MAX_GPUS, MAX_SENDS, expected_sends, limited_launch, machine_of
+from prediction.limits import MAX_GPUS, MAX_SENDS, limited_launch, machine_of
 from prediction.predict import MAX_SLICES, SLICE_BYTES, predict, slices_for
 from sim.model import Model
 from sim.simulate import make_launch, run_collective
@@ -98,7 +99,7 @@ def test_what_cannot_be_predicted_is_refused(collective: str, sizes: list[int], 
 @pytest.mark.parametrize("algorithm", catalogue(), ids=lambda a: f"{a.collective.name}-{a.name}")
 def test_extrapolated_sends_are_near(algorithm) -> None:  # type: ignore[no-untyped-def]
     if algorithm.refusal(256) is None:
-        assert expected_sends(algorithm, 256, slices=2) == pytest.approx(len(algorithm.build(256, slices=2)), rel=0.1)
+        assert expected(algorithm, 256, slices=2).sends == pytest.approx(len(algorithm.build(256, slices=2)), rel=0.1)
 
 
 def test_too_much_is_refused_before_it_is_built() -> None:

@@ -98,6 +98,9 @@ def test_many_sizes_at_once_are_the_sizes_one_by_one() -> None:
         together = evaluate(topology, [launch], model, [[size // 4 for size in sizes]])
         alone = [simulate(topology, [replace(launch, nbytes=size)], model, "event") for size in sizes]
         assert together.times[0].tolist() == [result.time for result in alone]
+        fast = evaluate(topology, [launch], model, [[size // 4 for size in sizes]], terms=False)
+        assert fast.times.tolist() == together.times.tolist()
+        assert not fast.terms.any()
         for terms, result in zip(together.terms[0], alone, strict=True):
             assert terms[1] == pytest.approx(result.critical_path().latency_s, rel=1e-9)
 
