@@ -117,6 +117,11 @@ class Schedule:
         return int(self.step.max(initial=-1)) + 1
 
     @property
+    def chunks(self) -> int:
+        """How many chunks all sends move."""
+        return int(self.count.sum())
+
+    @property
     def in_network(self) -> bool:
         """Aggregators (switches) take part."""
         return self.places > self.nranks

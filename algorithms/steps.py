@@ -38,6 +38,11 @@ class Block:
     def __len__(self) -> int:
         return len(self.src)
 
+    @property
+    def chunks(self) -> int:
+        """How many chunks the sends move."""
+        return self.count * len(self) if isinstance(self.count, int) else int(self.count.sum())
+
     def column(self, name: str) -> Ints:
         """A column at full length."""
         return np.broadcast_to(np.asarray(getattr(self, name), dtype=np.int64), self.src.shape)
@@ -46,8 +51,9 @@ class Block:
 @dataclass(frozen=True, slots=True, eq=False)
 class Stream:
     """A schedule that is made again each time it is read, one step after the other: its memory does not grow with its sends.
-    ``widest``: sends of its largest step. Only
-    for equal chunks that keep their index; build with ``Stream.of``."""
+
+    ``widest``: sends of its largest step; ``chunks``: chunks that all sends move. Only for equal chunks that keep their index; build
+    with ``Stream.of``."""
 
     name: str
     collective: Collective
@@ -59,13 +65,14 @@ class Stream:
     sends: int
     steps: int
     widest: int
+    chunks: int
     make: Callable[[], Iterable[Send]] = field(repr=False)
 
     @staticmethod
     def of(name: str, collective: Collective, nranks: int, make: Callable[[], Iterable[Send]], *, root: int = 0) -> Stream | None:
         """Read the sends once, to check and to count them. None where they need the whole schedule: steps that do not come in
         order, chunks that change their index. ScheduleError for a send outside ranks and chunks."""
-        sends, steps, widest, chunks, places = 0, 0, 0, 1, nranks
+        sends, steps, widest, moved, chunks, places = 0, 0, 0, 0, 1, nranks
         src = dst = None
         for step in _read(make()):
             if step is None:
@@ -78,10 +85,11 @@ class Stream:
             if low < 0:
                 raise ScheduleError(f"{name}: step {step.step}: ranks, chunks and channels must not be negative, count at least 1")
             sends, steps, widest = sends + len(step), int(np.max(step.step)) + 1, max(widest, len(step))
+            moved += step.chunks
             chunks = max(chunks, int((step.chunk + step.count).max()))
         unit = collective.unit(nranks)
         weights = np.ones(-(-chunks // unit) * unit, dtype=np.int64)
-        return Stream(name, collective, nranks, places, len(weights), root, weights, sends, steps, widest, make)
+        return Stream(name, collective, nranks, places, len(weights), root, weights, sends, steps, widest, moved, make)
 
     def __len__(self) -> int:
         return self.sends

@@ -21,12 +21,13 @@ FIXED = ("root", "groups", "dims", "rows", "distance", "servers")
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """``sends`` in all, those that have to be there at once (``widest``: the largest step of a stream, or all), and ``pairs`` of places
-    that send to each other."""
+    """``sends`` in all, those that have to be there at once (``widest``: the largest step of a stream, or all), ``pairs`` of places
+    that send to each other, and ``chunks`` that all sends move."""
 
     sends: float = 0.0
     widest: float = 0.0
     pairs: float = 0.0
+    chunks: float = 0.0
 
 
 def expected(
@@ -42,8 +43,8 @@ def expected(
     except RingscopeError:
         return Expected()
     copies = max(1, channels // 2) * max(1, slices // 2)
-    sends, widest, pairs = (_power_law(a, b, nranks) for a, b in zip(few, many, strict=True))
-    return Expected(sends * copies, widest * copies, pairs)
+    sends, widest, pairs, chunks = (_power_law(a, b, nranks) for a, b in zip(few, many, strict=True))
+    return Expected(sends * copies, widest * copies, pairs, chunks * copies)
 
 
 def _power_law(few: int, many: int, nranks: int) -> float:
@@ -51,12 +52,13 @@ def _power_law(few: int, many: int, nranks: int) -> float:
     return float(many * (nranks / PROBES[1]) ** power)
 
 
-def _measured(algorithm: Algorithm, nranks: int, channels: int, slices: int, options: Mapping[str, Any]) -> tuple[int, int, int]:
-    """Sends, widest and pairs of a schedule that is there."""
+def _measured(algorithm: Algorithm, nranks: int, channels: int, slices: int, options: Mapping[str, Any]) -> tuple[int, int, int, int]:
+    """Sends, widest, pairs and chunks of a schedule that is there."""
     if channels == slices == 1:
         schedule = algorithm.stream(nranks, **options)
     else:
         schedule = algorithm.build(nranks, channels=channels, slices=slices, **options)
-    found = [np.unique(block.src * schedule.places + block.dst) for block in in_blocks(schedule)]
-    pairs = len(np.unique(np.concatenate(found))) if found else 0
-    return len(schedule), schedule.widest if isinstance(schedule, Stream) else len(schedule), pairs
+    blocks = list(in_blocks(schedule))
+    pairs = len(np.unique(np.concatenate([block.src * schedule.places + block.dst for block in blocks])))
+    widest = schedule.widest if isinstance(schedule, Stream) else len(schedule)
+    return len(schedule), widest, pairs, sum(block.chunks for block in blocks)

@@ -28,6 +28,8 @@ MAX_PAIRS = 2_500_000
 """Of GPUs that send to each other: finding so many routes takes a minute or two."""
 BYTES_PER_SEND = {"event": 1000, "compiled": 85, "maxplus": 0, "auto": 0}
 """By engine; ``auto`` takes ``maxplus`` where there are many."""
+BYTES_PER_CHUNK = 300
+"""Of all that sends move, with engine event, which looks at the cells of a range one by one."""
 BYTES_PER_WIDE = 400
 """Above those."""
 MEMORY_SHARE = 0.8
@@ -54,6 +56,8 @@ def check_sends(
         raise ModelError(f"engine {quoted(engine)} is not known{nearest(engine, MAX_SENDS)}")
     size = expected(algorithm, nranks, channels=channels, slices=slices, options=options)
     memory = size.sends * BYTES_PER_SEND[engine] + size.widest * BYTES_PER_WIDE
+    if engine == "event":
+        memory += size.chunks * BYTES_PER_CHUNK
     what, right = f"{algorithm.name}: {nranks:,} ranks take about {_rounded(size.sends)} sends", "take fewer GPUs, channels or slices"
     if size.sends > MAX_SENDS[engine]:
         kept = _rounded(size.sends * BYTES_PER_WIDE / 1e9)

@@ -54,8 +54,9 @@ def maxplus(topology: Topology, launches: Sequence[Launch], model: Model, progre
 
 def auto(topology: Topology, launches: Sequence[Launch], model: Model, progress: Progress | None, traced: bool) -> tuple[str, Played]:
     """The event engine for few sends; the max-plus evaluator for very many, where it applies; else the compiled engine."""
-    sends = sum(len(launch.schedule) for launch in launches if launch.schedule)
-    if sends <= SMALL:
+    schedules = [launch.schedule for launch in launches if launch.schedule]
+    sends = sum(len(schedule) for schedule in schedules)
+    if sends <= SMALL and sum(schedule.chunks for schedule in schedules) <= 4 * SMALL:  # it looks at chunks one by one
         return event(topology, launches, model, progress, traced)
     if sends > LARGE and not traced:
         from sim.maxplus.evaluator import evaluate
