@@ -142,7 +142,7 @@ def predict(
 
 @app.command()
 def compare(
-    log: Annotated[str, typer.Argument(help="what nccl-tests, rccl-tests or OSU printed; JSON; CSV")], topology: Machine, nodes: Nodes = None,
+    log: Annotated[str, typer.Argument(help="text or JSON of nccl-tests, OSU, CSV")], topology: Machine, nodes: Nodes = None,
     param: Params = None, model: Knobs = None, engine: Engine = "auto",
     algorithm: Annotated[str | None, typer.Option("--algorithm", "-a", help="default: ring; broadcast and reduce: chain")] = None,
     fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,

@@ -10,6 +10,7 @@ from math import fsum
 from algorithms.collectives import COLLECTIVES, Collective
 from algorithms.registry import Algorithm, catalogue, find
 from prediction.fit import Fitted, fitted
+from prediction.log_file import some
 from prediction.predict import SLICE_BYTES, Candidate, Runner, slices_for
 from prediction.tables import ITEMSIZE, Table
 from sim.model import Model
@@ -115,12 +116,13 @@ def compare(
             if key not in machines:
                 machines[key] = fitted(spec, params or {}, *key, faults=faults, seed=seed)
             runner = Runner(machines[key].topology, chosen.collective, _DTYPE[ITEMSIZE[first.dtype]], model or Model(), engine)
-            rows = _rows(run, chosen, runner, _counted(progress, done, total))
+            rows, odd = _rows(run, chosen, runner, _counted(progress, done, total))
         except RingscopeError as error:
             skipped.append(f"{_where(run)}: {error}")
             errors.append(error)
         else:
-            notes = tuple(note for note in (machines[key].note, _pipeline_note(chosen, rows), _nic_note(runner, chosen, rows)) if note)
+            said = machines[key].note, odd, _pipeline_note(chosen, rows), _nic_note(runner, chosen, rows)
+            notes = tuple(note for note in said if note)
             compared.append(Comparison(
                 chosen.collective.name, chosen.name, nranks, first.dtype, first.gpu, runner.topology.name, notes, rows
             ))  # fmt: skip
@@ -145,7 +147,7 @@ def _counted(progress: Progress | None, before: int, total: int) -> Callable[[in
 
 
 def _where(run: Sequence[Table]) -> str:
-    return f"line {run[0].line}" + (f" and {len(run) - 1} more tables" if len(run) > 1 else "")
+    return f"{run[0].word} {run[0].line}" + (f" and {len(run) - 1} more tables" if len(run) > 1 else "")
 
 
 def _nranks(table: Table) -> int:
@@ -170,21 +172,27 @@ def _chosen(table: Table, algorithm: str | None) -> Algorithm:
     return next((a for name in PREFERRED for a in here if a.name == name), here[0])
 
 
-def _rows(run: Sequence[Table], chosen: Algorithm, runner: Runner, progress: Callable[[int], None]) -> tuple[Row, ...]:
+def _rows(run: Sequence[Table], chosen: Algorithm, runner: Runner, progress: Callable[[int], None]) -> tuple[tuple[Row, ...], str]:
+    """Rows with a prediction, and a note on those left out because their size is not a whole number of elements."""
     at: dict[int, Candidate] = {}
     rows = []
-    sizes = {row.size_bytes for table in run for row in table.rows if row.size_bytes > 0}
+    dtype, itemsize = run[0].dtype, ITEMSIZE[run[0].dtype]
+    sizes = {row.size_bytes for table in run for row in table.rows if row.size_bytes > 0 and row.size_bytes % itemsize == 0}
     runner = runner.settled([chosen], sorted(sizes)) if sizes else runner
-    for number, row in enumerate(row for table in run for row in table.rows):
+    odd: list[str] = []
+    for number, (table, row) in enumerate((of, row) for of in run for row in of.rows):
         progress(number)
-        if row.size_bytes > 0 and row.time_s > 0:
+        if row.size_bytes % itemsize:
+            odd.append(f"{table.at(row.line)} ({row.size_bytes} bytes)")
+        elif row.size_bytes > 0 and row.time_s > 0:
             if row.size_bytes not in at:
                 at[row.size_bytes] = runner.run(chosen, row.size_bytes, _still(progress, number))
             predicted = at[row.size_bytes]
             rows.append(Row(chosen.collective.name, row.in_place, row.size_bytes, row.time_s, predicted.time_s, predicted.slices))
+    note = f"left out, not a whole number of {dtype} ({itemsize} bytes each): {len(odd)} rows: {some(odd)}" if odd else ""
     if not rows:
-        raise MeasurementError("no row has a size and a time above 0")
-    return tuple(rows)
+        raise MeasurementError(note or "no row has a size and a time above 0")
+    return tuple(rows), note
 
 
 def _still(progress: Callable[[int], None], row: int) -> Progress:

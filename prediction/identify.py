@@ -54,6 +54,16 @@ def canonical(test: str) -> str:
     return _SQUASHED.get(re.sub(r"[-_ ]", "", bare), bare.replace("_", "-"))
 
 
+def named_in(source: str) -> str | None:
+    """The collective that a file name names; None where it names none, or several."""
+    found = _in_file_name(source)
+    return found.pop() if len(found) == 1 else None
+
+
+def _in_file_name(source: str) -> set[str]:
+    return {canonical(word) for word in _IN_FILE_NAME.findall(PurePath(source).name.lower())}
+
+
 def factor(kind: Factor, nranks: int) -> float:
     """busbw over size/time."""
     return {"2(n-1)/n": 2 * (nranks - 1) / nranks, "(n-1)/n": (nranks - 1) / nranks, "1": 1.0}[kind]
@@ -195,7 +205,7 @@ def _algbw_possible(name: str, seen: Evidence, n: int | None) -> bool:
 
 
 def identify(seen: Evidence, listed: int | None, started: str | None, commands: Sequence[tuple[int, str]], source: str) -> Verdict:
-    """Decide by, in this order: the line that names the running test (``started``), the command lines (line number, test)
+    """Decide by, in this order: the line that names the running test (``started``), the command lines (line number or 0, test)
     since the last table, the file name, the numbers. A command or file name that the rows contradict is not used, and
     noted. ``listed``: ranks in the header."""
     found, header_ok = admitted(seen, listed), True
@@ -215,9 +225,9 @@ def identify(seen: Evidence, listed: int | None, started: str | None, commands: 
         if name in SIGNATURES and name not in found:
             notes.append(f"the rows do not look like {name} ({seen}): kept, because the log names the test")
         return verdict(name, f'the line "Collective test starting: {started}"')
-    in_file = {canonical(word) for word in _IN_FILE_NAME.findall(PurePath(source).name.lower())}
+    in_file = _in_file_name(source)
     clues = (
-        ("the command line", {canonical(test): f"{test} (line {line})" for line, test in commands}),
+        ("the command line", {canonical(test): f"{test} (line {line})" if line else test for line, test in commands}),
         ("the file name", {name: name for name in in_file}),
     )
     for where, named in clues:

@@ -15,7 +15,7 @@ from prediction.expected import expected
 from sim.engines import SMALL
 from sim.model import ModelError
 from sim.simulate import make_launch
-from topologies import get, make, names, read_cluster, read_nccl_xml
+from topologies import get, make, names, read_cluster
 from topologies.errors import ScheduleError, TopologyError, nearest, quoted
 from topologies.faults import apply_faults
 from topologies.graph import Topology
@@ -120,8 +120,7 @@ def machine_of(spec: str, params: Mapping[str, str], faults: Sequence[str] = (),
     if not is_file:
         get(spec)  # a wrong name is reported before a wrong number
     _check_gpus(_asked_gpus(params))
-    read = read_nccl_xml if spec.endswith(".xml") else read_cluster
-    topology = read(spec, params) if is_file else make(spec, params)
+    topology = read_cluster(spec, params) if is_file else make(spec, params)
     _check_gpus(len(topology.gpus))
     for name in (topology.name, *topology.graph):
         if not (name.isprintable() and 0 < len(name) <= MAX_NAME):  # names go to a terminal

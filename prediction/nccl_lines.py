@@ -9,22 +9,24 @@ from math import isfinite
 from prediction.tables import ITEMSIZE, Half, Line, Printed
 from topologies.errors import nearest
 
-# No pattern may cost more than its line is long, however hostile: literals first, no repetition inside a repetition.
+# No pattern may cost more than its line is long, however hostile: literals first, no repetition inside a repetition. A number
+# is of ASCII digits; ROW alone takes any digit (\d), so that a row of full-width ones is named, not passed over.
 _NUMERAL = r"[-+]?(?:\d[\w.,+-]*|nan|inf)"
 ROW = re.compile(rf"(?<![\w.,+-])({_NUMERAL})\s+({_NUMERAL})\s+([a-z]\w*)(?=\s|$)(.*)", re.IGNORECASE | re.DOTALL)
 COLUMNS = re.compile(r"\b(?:size\s+count|bytes\s+N)\s+type\b(.*)", re.DOTALL)
-RANK = re.compile(r"\bRank\s+(\d{1,9})\s+(?:Group\s+(\d{1,9})\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+\d+\s*(?:\[[^\]]*\])?(.*)")
-DEVICE = re.compile(r"\bDevice\s+(\d{1,9})()()\s+->\s+\d+\s+\[[^\]]*\](.*)")  # 2016: one process, no host name
-LAUNCH = re.compile(r"\bnThreads?\s+(\d{1,6})\s+nGpus\s+(\d{1,6})\b")
+_RANK = r"\bRank\s+([0-9]{1,9})\s+(?:Group\s+([0-9]{1,9})\s+)?(?:Pid\s+[0-9]+\s+)?on\s+(\S+)\s+device\s+[0-9]+\s*(?:\[[^\]]*\])?(.*)"
+RANK = re.compile(_RANK)
+DEVICE = re.compile(r"\bDevice\s+([0-9]{1,9})()()\s+->\s+[0-9]+\s+\[[^\]]*\](.*)")  # 2016: one process, no host name
+LAUNCH = re.compile(r"\bnThreads?\s+([0-9]{1,6})\s+nGpus\s+([0-9]{1,6})\b")
 START = re.compile(r"Collective test starting:\s*(\w{1,80})")
 HEADERS = (("starting:", START), ("nGpus", LAUNCH), ("Rank ", RANK), ("Device ", DEVICE), ("algbw", COLUMNS))
 COMMAND = re.compile(r"(?:^|[\s/'\"=`])([a-z]\w*?_perf(?:_mpi)?)(?=\s+-|\s*\\?$|['\"`])")
 _AVERAGE = re.compile(r"Avg bus bandwidth\s*:\s*(\S+)")
-INFO_RANKS = re.compile(r"\bnranks (\d{1,9})\b")
+INFO_RANKS = re.compile(r"\bnranks ([0-9]{1,9})\b")
 
 _TYPE_STEMS = ("float", "int", "half", "double", "char", "f8", "fp8")  # one is in every name of ITEMSIZE
-_NUMBER = re.compile(r"\d{1,15}(?:\.(\d{0,12}))?(?:e([+-]?\d{1,2}))?", re.IGNORECASE)
-_OPS = frozenset({"sum", "prod", "max", "min", "avg", "mulsum", "all", "none"})
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.([0-9]{0,12}))?(?:e([+-]?[0-9]{1,2}))?", re.IGNORECASE)
+OPS = frozenset({"sum", "prod", "max", "min", "avg", "mulsum", "all", "none"})
 
 
 def shown(text: str) -> str:
@@ -50,14 +52,14 @@ def row(number: int, text: str, columns: Sequence[str] | None) -> Line | str | N
         return None
     size, count, dtype, rest = found.groups()
     dtype, fields = dtype.lower(), rest.split()
-    if columns is None and (dtype not in ITEMSIZE or not fields or not (fields[0].lower() in _OPS or fields[0][0] in "-.0123456789")):
+    if columns is None and (dtype not in ITEMSIZE or not fields or not (fields[0].lower() in OPS or fields[0][0] in "-.0123456789")):
         return None  # Prose such as "with 2 16 half nodes"; under a header it would be a row.
     try:
         if dtype not in ITEMSIZE:
             raise ValueError(f"type {shown(dtype)} is not known{nearest(dtype, ITEMSIZE)}")
         op = fields.pop(0).lower() if fields and fields[0].isalpha() and fields[0].lower() != "nan" else "none"
-        if op not in _OPS:
-            raise ValueError(f"redop {shown(op)} is not known{nearest(op, _OPS)}")
+        if op not in OPS:
+            raise ValueError(f"redop {shown(op)} is not known{nearest(op, OPS)}")
         nbytes = _integer("size", size)
         elements, reduction = _integer("count", count), None if op == "none" else op
         if nbytes == 0:

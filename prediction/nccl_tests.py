@@ -6,22 +6,20 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from pathlib import Path
 from statistics import median
+from typing import Literal
 
 from prediction.identify import SIGNATURES, Verdict, agrees, factor, gather_evidence, identify
+from prediction.log_file import MAX_LINE, MAX_ROWS, some, text_log
 from prediction.nccl_lines import COLUMNS, COMMAND, INFO_RANKS, LAUNCH, START, average, header, is_footer, row, shown
 from prediction.tables import Line, Printed, Row, Table
 from topologies.errors import MeasurementError
 
-MAX_BYTES = 256 << 20
-MAX_LINE = 4096  # characters; a row has about 130
-MAX_ROWS = 100_000
 _LOOKED_FOR = 'rows such as "1048576  262144  float  sum  -1  61.2  17.13  29.98  0"'
 
 
 @dataclass(slots=True)
-class _Run:
+class Run:
     """What has been read of one run so far; filled line by line, hence not frozen."""
 
     line: int = 0
@@ -39,6 +37,7 @@ class _Run:
     broken: list[str] = field(default_factory=list)
     average: Printed | None = None
     closed: bool = False
+    word: Literal["line", "result"] = "line"
 
     @property
     def has_rows(self) -> bool:
@@ -75,68 +74,39 @@ class _Run:
             self.lines.append(found)
 
 
-def read_log(path: str | Path) -> list[Table]:
-    """Read a log file (UTF-8 or UTF-16, at most 256 MiB) line by line; see ``read_text``. Raises MeasurementError also for
-    what is not a regular file, cannot be opened, or is larger."""
-    path = Path(path)
-    try:
-        if not path.is_file():
-            raise MeasurementError(f"{path}: not a file; save what nccl-tests printed and give that file")
-        if path.stat().st_size > MAX_BYTES:
-            raise MeasurementError(f"{path}: {path.stat().st_size} bytes, more than {MAX_BYTES}; cut it with: grep -v 'NCCL INFO'")
-        return _read(_file_lines(path), str(path))
-    except OSError as error:
-        raise MeasurementError(f"{path}: cannot be read: {error.strerror}") from None
-
-
 def read_text(text: str, name: str) -> list[Table]:
-    """Tables of a text, in its order: sizes in bytes, times in s, bandwidths in B/s. ``name`` stands in the messages and may
+    """Tables of a text, in its order; see ``read_lines``."""
+    return read_lines(text_log(text, name).lines(), name)
+
+
+def read_lines(lines: Iterable[str], name: str) -> list[Table]:
+    """Tables of a log, in its order: sizes in bytes, times in s, bandwidths in B/s. ``name`` stands in the messages and may
     name the test (``all_reduce.txt``). Rows of size 0 and rows that cannot be read are left out and named in ``Table.notes``.
-    Raises MeasurementError when no row is left, beyond 256 Mi characters, and beyond 100,000 rows."""
-    if len(text) > MAX_BYTES:
-        raise MeasurementError(f"{name}: {len(text)} characters, more than {MAX_BYTES}; cut it with: grep -v 'NCCL INFO'")
-    return _read(text.split("\n"), name)
-
-
-def _file_lines(path: Path) -> Iterator[str]:
-    """Lines, at most MAX_LINE + 1 characters of each: the rest is read and dropped."""
-    with path.open("rb") as raw:
-        head = raw.read(4)
-    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    if len(head) == 4 and [byte == 0 for byte in head] in ([False, True] * 2, [True, False] * 2):
-        encoding = "utf-16-be" if head[0] == 0 else "utf-16-le"  # PowerShell's > may leave out the byte order mark.
-    with path.open(encoding=encoding, errors="replace", newline="\n") as file:
-        while text := file.readline(MAX_LINE + 1):
-            rest = text
-            while len(rest) > MAX_LINE and not rest.endswith("\n"):
-                rest = file.readline(MAX_LINE + 1)
-            yield text
-
-
-def _read(lines: Iterable[str], name: str) -> list[Table]:
+    Raises MeasurementError when no row is left and beyond 100,000 rows."""
     tables: list[Table] = []
     left_out: list[str] = []
     first: list[str] = []
     for run in _runs(lines, name, first):
         if run.lines:
-            tables += _tables(run, name)
+            tables += run_tables(run, name)
         elif run.broken or run.empty:
             left_out += run.broken + [f"line {number}: a row of size 0" for number in run.empty]
         elif run.line:
             left_out.append(f"line {run.line}: the header of a run without rows")
     if not tables:
-        found = _some(left_out + first) or "an empty text"
+        found = some(left_out + first) or "an empty text"
         raise MeasurementError(f"{name}: no measured row to read; looked for {_LOOKED_FOR}; found {found}")
-    return _with_notes(tables, [f"left out: {_some(left_out)}"] if left_out else [])
+    return _with_notes(tables, [f"left out: {some(left_out)}"] if left_out else [])
 
 
-def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[_Run]:
+def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[Run]:
     """Cut a log into runs. ``first`` receives a description of its first line that is not blank."""
-    run, count = _Run(), 0
+    run, count = Run(), 0
     for number, text in enumerate(lines, 1):
         text = text.rstrip()
         if text and not first:
             hint = " (null bytes: a binary file, or UTF-16 to be saved as UTF-8)" if "\0" in text else ""
+            hint += " (lines of NCCL INFO say how NCCL is set up and measure nothing)" if "NCCL INFO" in text else ""
             first.append(f"line {number}: {shown(text.strip())}{hint}")
         if len(text) > MAX_LINE:
             continue  # No row or header is that long, and patterns stay cheap.
@@ -148,7 +118,7 @@ def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[_Run]:
         measured = None if found or command else row(number, text, None if run.closed else run.columns)
         if (found and run.ends_before(found)) or (command and run.has_rows) or (run.closed and (found or command or measured)):
             yield run
-            run = _Run()
+            run = Run()
         if found:
             run.line = run.line or number
             run.read_header(found)
@@ -165,13 +135,13 @@ def _runs(lines: Iterable[str], name: str, first: list[str]) -> Iterator[_Run]:
     yield run
 
 
-def _tables(run: _Run, name: str) -> list[Table]:
+def run_tables(run: Run, name: str) -> list[Table]:
     """One table for each data type and operation of the run; the first carries the notes on the whole run."""
     notes = []
     if run.empty:
-        notes.append(f"rows of size 0 left out ({len(run.empty)}, line {_some([str(n) for n in run.empty], ', ')}): nothing was sent")
+        notes.append(f"rows of size 0 left out ({len(run.empty)}, {run.word} {some([str(n) for n in run.empty], ', ')}): nothing was sent")
     if run.broken:
-        notes.append(f"broken rows left out ({len(run.broken)}): {_some(run.broken)}")
+        notes.append(f"broken rows left out ({len(run.broken)}): {some(run.broken)}")
     if run.again:
         notes.append("a rank is listed twice: a test built without MPI runs once per process, each on its own ranks")
     if len(run.ranks) > 1:
@@ -180,7 +150,7 @@ def _tables(run: _Run, name: str) -> list[Table]:
     return _with_notes([_table(run, group, name, group is groups[0]) for group in groups], notes)
 
 
-def _table(run: _Run, lines: tuple[Line, ...], name: str, is_first: bool) -> Table:
+def _table(run: Run, lines: tuple[Line, ...], name: str, is_first: bool) -> Table:
     columns, notes = run.columns or [], []
     unit = _unit(lines)
     if unit == 1e-3:
@@ -196,7 +166,7 @@ def _table(run: _Run, lines: tuple[Line, ...], name: str, is_first: bool) -> Tab
         notes.append(f"no list of ranks: {verdict.nranks} ranks from {'NCCL INFO lines' if hint == verdict.nranks else 'the rows'}")
     elif not verdict.header_ok:
         notes.append(f"the header lists {listed} ranks but the rows are of {verdict.nranks}: the list is cut short, servers are not known")
-    rows, doubts = _rows(lines, unit, verdict)
+    rows, doubts = _rows(lines, unit, verdict, run.word)
     threads, gpus = run.launch or (None, None)
     per_process = (threads or 0) * (gpus or 0)
     whole = per_process and verdict.nranks is not None and verdict.nranks % per_process == 0
@@ -215,6 +185,7 @@ def _table(run: _Run, lines: tuple[Line, ...], name: str, is_first: bool) -> Tab
         processes=verdict.nranks // per_process if whole and verdict.nranks else None,
         rows=rows,
         notes=tuple(notes + doubts),
+        word=run.word,
     )
 
 
@@ -224,7 +195,7 @@ def _unit(lines: Sequence[Line]) -> float:
     return 1e-3 if ratios and median(ratios) < 0.03 else 1e-6
 
 
-def _rows(lines: Sequence[Line], unit: float, verdict: Verdict) -> tuple[tuple[Row, ...], list[str]]:
+def _rows(lines: Sequence[Line], unit: float, verdict: Verdict, word: str) -> tuple[tuple[Row, ...], list[str]]:
     """Rows in SI units, and notes on printed numbers that do not agree with size, time and the collective's factor."""
     name, n = verdict.collective, verdict.nranks
     signature = SIGNATURES.get(name or "")
@@ -253,20 +224,14 @@ def _rows(lines: Sequence[Line], unit: float, verdict: Verdict) -> tuple[tuple[R
     if reduced and name != "hypercube":
         notes.append(f"{reduced} rows print algbw = (n-1)/n of size/time, as versions of about 2019 do: corrected to size/time")
     if algbw:
-        notes.append(f"printed algbw is not size/time within rounding in {len(algbw)} rows (line {_some(algbw, ', ')}): size/time is kept")
+        notes.append(f"printed algbw is not size/time within rounding in {len(algbw)} rows ({word} {some(algbw, ', ')}): size/time is kept")
     if busbw:
-        where = f"{len(busbw)} rows (line {_some(busbw, ', ')})"
+        where = f"{len(busbw)} rows ({word} {some(busbw, ', ')})"
         notes.append(f"printed busbw is not that of {name} on {n} ranks in {where}: computed from size/time")
     if wrong:
-        notes.append(f"wrong results (#wrong above 0) in {len(wrong)} rows (line {_some(wrong, ', ')}): kept, with Row.wrong")
+        notes.append(f"wrong results (#wrong above 0) in {len(wrong)} rows ({word} {some(wrong, ', ')}): kept, with Row.wrong")
     return tuple(rows), notes
 
 
 def _with_notes(tables: list[Table], notes: Sequence[str]) -> list[Table]:
     return [replace(tables[0], notes=(*notes, *tables[0].notes)), *tables[1:]]
-
-
-def _some(items: Sequence[str], between: str = "; ") -> str:
-    """The first five items, and how many more there are: hostile logs hold 100,000 broken rows."""
-    more = f"{between}and {len(items) - 5} more" if len(items) > 5 else ""
-    return between.join(items[:5]) + more

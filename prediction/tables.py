@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 ITEMSIZE = {
     **dict.fromkeys(("int8", "uint8", "char", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2"), 1),
@@ -62,9 +63,9 @@ class Line:
 @dataclass(frozen=True, slots=True)
 class Row:
     """One measurement. ``algbw_Bps`` [B/s] is always size/time; ``busbw_Bps`` [B/s] is algbw times the factor of the
-    collective, or the printed (rounded) number while the collective or the number of ranks is unknown. ``count`` is the
-    argument of the call (per rank for all-gather, reduce-scatter, all-to-all, gather, scatter). ``wrong`` is None where
-    the log has no count of wrong elements."""
+    collective; while the collective or the number of ranks is unknown, the printed (rounded) number, or NaN where none is
+    printed. ``count`` is the argument of the call (per rank for all-gather, reduce-scatter, all-to-all, gather, scatter).
+    ``wrong`` is None where the log has no count of wrong elements."""
 
     size_bytes: int
     count: int
@@ -97,6 +98,12 @@ class Table:
     processes: int | None
     rows: tuple[Row, ...]
     notes: tuple[str, ...]
+    word: Literal["line", "result"] = "line"
+    """What ``line`` counts: lines of a text from 1, or results of a JSON file from 0."""
+
+    def at(self, line: int) -> str:
+        """Where a row stands, as errors write it: file:line, or file and JSON path."""
+        return f"{self.source}:{line}" if self.word == "line" else f"{self.source}: results[{line}]"
 
     def select(self, in_place: bool) -> tuple[Row, ...]:
         """The rows of one half, in the order of the log."""

@@ -5,8 +5,6 @@ from topologies.cluster_writer import write_cluster
 from topologies.errors import TopologyError
 from topologies.graph import Link, Node, Topology
 from topologies.links import LINK_TYPES, link_of
-from topologies.nccl_xml import read_nccl_xml
-from topologies.nccl_xml_writer import write_nccl_xml
 from topologies.registry import get, make, names, topology
 from topologies.routing import Router
 from topologies.units import (
@@ -41,8 +39,6 @@ __all__ = [
     "parse_sizes",
     "parse_time",
     "read_cluster",
-    "read_nccl_xml",
     "topology",
     "write_cluster",
-    "write_nccl_xml",
 ]

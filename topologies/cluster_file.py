@@ -24,7 +24,6 @@ from typing import Any
 from topologies.errors import TopologyError, nearest, quoted
 from topologies.graph import NODE_KINDS, Link, Node, Topology, both_ways
 from topologies.links import LINK_TYPES
-from topologies.nvidia_smi import holds_matrix, read_nvidia_smi
 from topologies.registry import Value, get, make
 from topologies.units import parse_bandwidth, parse_count, parse_time
 
@@ -46,15 +45,22 @@ def load(spec: str, params: Mapping[str, Value] | None = None) -> Topology:
 
 
 def read_cluster(path: str | Path, params: Mapping[str, Value] | None = None) -> Topology:
-    """Read a cluster file; ``params`` go over those of a file that names a registered topology. A text of ``nvidia-smi topo -m`` is one
-    too (``topologies.nvidia_smi``).
+    """Read a cluster file; ``params`` go over those of a file that names a registered topology. NCCL's topology file (``.xml``) and a
+    text of ``nvidia-smi topo -m`` are cluster files too (``topologies.nccl_xml``, ``topologies.nvidia_smi``).
 
     Raises TopologyError, starting with the file's name, for a file that is missing, empty, above 16 MiB, not UTF-8 or not
     TOML, for an unknown or missing key, a wrong type, and all that the topology itself refuses.
     """
     path = Path(path)
-    if holds_matrix(path):
-        return read_nvidia_smi(path, params)
+    if path.suffix == ".xml":
+        from topologies.nccl_xml import read_nccl_xml
+
+        return read_nccl_xml(path, params)
+    if path.suffix != ".toml":
+        from topologies.nvidia_smi import holds_matrix, read_nvidia_smi
+
+        if holds_matrix(path):
+            return read_nvidia_smi(path, params)
     try:
         table = _parse(_text(path))
         return _preset(table, params or {}) if "topology" in table else _explicit(table, path.stem, params or {})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from topologies import Topology, read_nccl_xml
+from topologies import Topology
 from topologies.errors import RingscopeError
+from topologies.nccl_xml import read_nccl_xml
 
 PAIR = """<system version="1">
   <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">

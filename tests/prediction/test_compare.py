@@ -9,7 +9,7 @@ import pytest
 
 from prediction.compare import compare
 from prediction.fit import fitted
-from prediction.nccl_tests import read_log, read_text
+from prediction.readers import read_log, read_text
 from sim.simulate import run_collective
 from topologies import make
 from topologies.errors import RingscopeError

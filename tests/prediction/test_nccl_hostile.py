@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from nccl_writer import HEADER, SIZES, one, write
 
 from prediction import nccl_tests
-from prediction.nccl_tests import MAX_BYTES, read_log, read_text
+from prediction.log_file import MAX_BYTES
+from prediction.readers import read_log, read_text
 from topologies.errors import MeasurementError
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prediction.nccl_tests import read_log
+from prediction.readers import read_log
 from prediction.tables import Table
 from topologies.errors import MeasurementError
 

@@ -11,7 +11,8 @@ import pytest
 from nccl_files import CARDS, PAIR, VM, cables, reader
 
 from prediction.limits import machine_of, names_file
-from topologies import LINK_TYPES, Topology, TopologyError, make, names, read_nccl_xml
+from topologies import LINK_TYPES, Topology, TopologyError, make, names
+from topologies.nccl_xml import read_nccl_xml
 
 SHARED = Path(__file__).parents[3] / "shared" / "inputs" / "topo-xml"
 

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from nccl_files import CARDS, PAIR, VM, reader, refusal
 
-from topologies import Topology, TopologyError, read_nccl_xml
+from topologies import Topology, TopologyError
+from topologies.nccl_xml import read_nccl_xml
 from topologies.nccl_xml_elements import MAX_DEPTH, MAX_ELEMENTS
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from nccl_files import PAIR, reader, refusal
 
-from topologies import Topology, TopologyError, make, names, read_nccl_xml, write_nccl_xml
+from topologies import Topology, TopologyError, make, names
 from topologies.faults import apply_faults
+from topologies.nccl_xml import read_nccl_xml
+from topologies.nccl_xml_writer import write_nccl_xml
 
 
 @pytest.fixture
