@@ -120,7 +120,7 @@ def _value(algorithm: str, option: Option, value: Any) -> Any:
             return value
         if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,11}", value.strip()):
             return int(value)
-        raise ScheduleError(f'{where}: {quoted(value)} is not a whole number of at most 11 digits; write {option.name}=1')
+        raise ScheduleError(f"{where}: {quoted(value)} is not a whole number of at most 11 digits; write {option.name}=1")
     if option.type is Dims:
         sizes = value.split("x") if isinstance(value, str) else value
         if isinstance(sizes, list | tuple) and len(sizes) > MAX_DIMS:

@@ -74,6 +74,8 @@ class PlayedPlan:
     @cached_property
     def route_wire(self) -> Ints:
         """Shape [routes]: bytes with headers."""
+        if self.plan.bytes is self.plan.payload:
+            return self.route_bytes
         return _summed(self.plan.route, self.plan.bytes, len(self.plan.routes))
 
     @cached_property
@@ -99,22 +101,38 @@ class PlayedPlan:
 
     def rank_bytes(self, launch: int) -> Ints:
         """Shape [places]: bytes that each place of a launch sent to another."""
-        placement = self.launches[launch].placement
+        nodes = nodes_of(self.launches)[launch]
         if len(self.plan.message_of_send) >= self.plan.messages:
-            return self.trace.bytes_sent(launch, len(placement.nodes) if placement else 0)
-        nodes = placement.nodes if placement else ()
+            return self.trace.bytes_sent(launch, len(nodes))
         lo, hi = self.plan.first[launch : launch + 2]
-        place = (self.plan.queue[lo:hi] - self.plan.first_queue[launch]) % max(1, len(nodes))  # queues are numbered channel by channel
-        apart = np.asarray([route.src != route.dst for route in self.plan.routes], dtype=np.bool_)[self.plan.route[lo:hi]]
-        return _summed(place, np.where(apart, self.plan.payload[lo:hi], 0), len(nodes))
+        if len(set(nodes)) == len(nodes):
+            carried = self.route_bytes
+            if len(self.launches) > 1:
+                carried = _summed(self.plan.route[lo:hi], self.plan.payload[lo:hi], len(self.routes))
+            place = {node: number for number, node in enumerate(nodes)}
+            sent = np.zeros(len(nodes), dtype=np.int64)
+            for route, nbytes in zip(self.routes, carried.tolist(), strict=True):
+                if nbytes and route.src != route.dst:
+                    sent[place[route.src]] += nbytes
+            return sent
+        apart = np.asarray([route.src != route.dst for route in self.routes], dtype=np.bool_)[self.plan.route[lo:hi]]
+        queue = self.plan.queue[lo:hi][apart] - self.plan.first_queue[launch]  # numbered channel by channel, place by place
+        return _summed(queue % len(nodes), self.plan.payload[lo:hi][apart], len(nodes))
 
     def critical_path(self) -> CriticalPath:
         """The chain of events that ends last, and what it spent its time on."""
         return critical_path(self.plan, self.times, self.overhead)
 
 
+BLOCK = 1 << 20
+
+
 def _summed(index: Ints, amount: Ints, size: int) -> Ints:
-    """Exact integer sums (a float histogram would round above 2**53)."""
+    """Exact integer sums, in blocks whose float histogram is exact: no sum reaches 2**53."""
     total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, index, amount)
+    if amount.max(initial=0) >= 2**53 // BLOCK:
+        np.add.at(total, index, amount)
+        return total
+    for lo in range(0, len(index), BLOCK):
+        total += np.bincount(index[lo : lo + BLOCK], weights=amount[lo : lo + BLOCK], minlength=size).astype(np.int64)
     return total

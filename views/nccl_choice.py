@@ -42,7 +42,7 @@ def choice_lines(chosen: Choice) -> list[Part]:
     """The choice, the runners-up, and one line for each algorithm that takes no part."""
     tuning, graphs, best = chosen.tuning, chosen.graphs, chosen.tuning.choice
     call = f"{tuning.call.collective} of {format_bytes(tuning.call.nbytes)} over {graphs.ranks} ranks on {chosen.topology}"
-    head = f"NCCL {graphs.version} takes {best.algorithm} with protocol {best.protocol} for {call}: {format_time(best.time_s)} by its own model"
+    head = f"NCCL {graphs.version} takes {best.algorithm}, protocol {best.protocol}, for {call}: {format_time(best.time_s)} by its model"
     made = table("", "algorithm", "protocol", ">time", ">latency", ">bandwidth", ">channels", ">threads", ">slower")
     for place, row in enumerate(tuning.ranking[: 1 + RUNNERS_UP]):
         behind = f"{row.time_s / best.time_s - 1:.1%}" if place else ""
@@ -57,9 +57,8 @@ def choice_lines(chosen: Choice) -> list[Part]:
     lines: list[Part] = [head, made]
     if tuning.fallback:
         lines.append("the variables leave nothing; this version falls back to the ring")
-    for algorithm in dict.fromkeys(name for name, _ in tuning.off):
-        if all(row.algorithm != algorithm for row in tuning.ranking):
-            lines.append(f"no {algorithm}: {tuning.off[algorithm, 'simple']}")
+    absent = {name: None for name, _ in tuning.off if all(row.algorithm != name for row in tuning.ranking)}
+    lines += [f"no {algorithm}: {tuning.off[algorithm, 'simple']}" for algorithm in absent]
     if chosen.settings.elsewhere:
         lines.append(f"not the tuner's: {', '.join(chosen.settings.elsewhere)}")
     return lines

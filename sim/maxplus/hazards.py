@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from algorithms.steps import Block
 from sim.maxplus.rounds import RefusedError, Round
-from sim.maxplus.rows import Floats, Ints, latest, latest_in
+from sim.maxplus.rows import Floats, Ints, latest, latest_in, picked
 
 KEPT = 4  # rounds; the older are known only by their latest times
 TABLE_BYTES = 1_500_000_000
@@ -102,26 +102,26 @@ def _after(first: Floats, last: Floats) -> bool:
     return first.item() >= last.item() if first.size == 1 else bool((first >= last).all())
 
 
-def _wait(times: Floats, until: Floats, at: Ints | slice | None, same: NDArray[np.bool_]) -> Floats:
+def _wait(times: Floats, until: Floats, at: Ints | int | None, same: NDArray[np.bool_]) -> Floats:
     """Wait for the items ``at`` of an earlier access where chunks are the ``same``."""
     if at is None or not same.any():
         return times
-    over = until if isinstance(at, slice) else until.take(at, axis=2)
+    over = picked(until, at)
     return latest(times, over if same.all() else np.where(same, over, 0.0))
 
 
 def _overlap(
     round_: Round, side: str, chunk: Ints, count: Ints | int, access: _Access, other: str, held: Ints
-) -> tuple[Ints | slice | None, NDArray[np.bool_]]:
+) -> tuple[Ints | int | None, NDArray[np.bool_]]:
     """Which item of an earlier access is at the same place (None: none is), and whether it has chunks in common."""
     at, hit = round_.partners(side, access.round, other)
     if at is None:
         return None, np.zeros(1, dtype=np.bool_)
-    theirs = held if isinstance(at, slice) else held.take(at)
+    theirs = picked(held, at)
     if isinstance(count, int) and isinstance(access.count, int) and count == access.count == 1:
         same = theirs == chunk
     else:
-        width = access.count if isinstance(access.count, int) else access.count[at]
+        width = access.count if isinstance(access.count, int) else picked(access.count, at)
         same = (theirs < chunk + count) & (chunk < theirs + width)
     return at, same if hit is None else same & hit
 

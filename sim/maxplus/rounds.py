@@ -45,7 +45,7 @@ class Round:
     sent: Floats | None = None
     """When the messages were last sent, while no other structure used the resources."""
     _where: dict[str, Ints] = field(default_factory=dict)
-    _partners: dict[tuple[str, int, str], tuple[Round, Ints | slice | None, Bools | None]] = field(default_factory=dict)
+    _partners: dict[tuple[str, int, str], tuple[Round, Ints | int | None, Bools | None]] = field(default_factory=dict)
 
     def sends(self, column: Ints) -> Ints:
         """The part of a step's column that belongs to this round."""
@@ -64,9 +64,9 @@ class Round:
             self._where[side] = at
         return self._where[side]
 
-    def partners(self, side: str, earlier: Round, other: str) -> tuple[Ints | slice | None, Bools | None]:
-        """For each message the one of an earlier round whose ``other`` end is its ``side`` end (None: there is none), and which
-        messages have one (None: all)."""
+    def partners(self, side: str, earlier: Round, other: str) -> tuple[Ints | int | None, Bools | None]:
+        """For each message the one of an earlier round whose ``other`` end is its ``side`` end (None: there is none; k: all in turn, from
+        message k), and which messages have one (None: all)."""
         key = side, id(earlier), other
         if key in self._partners and self._partners[key][0] is earlier:
             return self._partners[key][1:]
@@ -74,8 +74,8 @@ class Round:
             self._partners.clear()
         at: Ints = earlier.where(other)[self.src if side == "src" else self.dst]
         hit = at >= 0
-        same = len(at) == len(earlier.src) and np.array_equal(at, np.arange(len(at)))
-        found: Ints | slice | None = slice(None) if same else np.maximum(at, 0) if hit.any() else None
+        turned = len(at) == len(earlier.src) and np.array_equal(at, (np.arange(len(at)) + at[0]) % len(at))
+        found: Ints | int | None = int(at[0]) if turned else np.maximum(at, 0) if hit.any() else None
         self._partners[key] = earlier, found, None if hit.all() else hit
         return self._partners[key][1:]
 

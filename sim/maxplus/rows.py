@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
 
 
 def latest(a: Floats, b: Floats) -> Floats:
     """Item by item, whichever is later, with its terms; ``a`` where they are equal."""
     if a.shape[1] == 1:
         return np.maximum(a, b)
-    return np.where((b[:, :1] > a[:, :1]), b, a)
+    later = b[:, :1] > a[:, :1]
+    return b if later.all() and a.shape == b.shape else np.where(later, b, a)
+
+
+def picked(items: NDArray[T], at: Ints | int) -> NDArray[T]:
+    """Items ``at`` along the last axis; a number: all of them, beginning with that."""
+    if not isinstance(at, int):
+        return items.take(at, axis=-1)
+    return np.concatenate([items[..., at:], items[..., :at]], axis=-1) if at else items
 
 
 def latest_item(times: Floats) -> Floats:

@@ -1,0 +1,130 @@
+"""The ``NCCL_*`` variables that change what the tuner chooses, read from the text a user would export."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from prediction.nccl.version import ALGORITHMS, COLLECTIVES, PROTOCOLS, Version
+from topologies.errors import MeasurementError, nearest, quoted
+
+_FUNCTIONS = {name.replace("-", ""): name for name in COLLECTIVES}
+_ALGORITHMS = {name.replace("-", ""): name for name in ALGORITHMS}
+_PROTOCOLS: dict[str, str] = {name: name for name in PROTOCOLS}
+_LISTS_BY_FUNCTION = (2, 24)
+
+_INTEGERS = {  # NCCL's name: (field, lowest, highest)
+    "NCCL_MIN_CTAS": ("min_channels", 1, 64),
+    "NCCL_MIN_NCHANNELS": ("min_channels", 1, 64),
+    "NCCL_MIN_NRINGS": ("min_channels", 1, 64),
+    "NCCL_MAX_CTAS": ("max_channels", 1, 64),
+    "NCCL_MAX_NCHANNELS": ("max_channels", 1, 64),
+    "NCCL_MAX_NRINGS": ("max_channels", 1, 64),
+    "NCCL_NTHREADS": ("threads", 1, 1024),
+    "NCCL_LL128_NTHREADS": ("ll128_threads", 1, 1024),
+    "NCCL_NVLS_NCHANNELS": ("nvls_channels", 1, 64),
+    "NCCL_NVLS_ENABLE": ("nvls", 0, 2),
+    "NCCL_COLLNET_ENABLE": ("collnet", 0, 1),
+    "NCCL_COLLNET_NODE_THRESHOLD": ("collnet_nodes", 1, 1 << 20),
+    "NCCL_PAT_ENABLE": ("pat", 0, 2),
+    "NCCL_LL128_C2C": ("ll128_c2c", 0, 1),
+    "NCCL_NET_OVERHEAD": ("net_overhead_ns", 0, 1_000_000_000),
+}
+SEARCH = (
+    "NCCL_CROSS_NIC", "NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_GDR_C2C",
+    "NCCL_NVB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PXN_DISABLE", "NCCL_P2P_PXN_LEVEL", "NCCL_PXN_C2C", "NCCL_MNNVL_ENABLE",
+    "NCCL_IB_HCA", "NCCL_IB_MERGE_NICS", "NCCL_NETDEVS_POLICY", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
+)  # fmt: skip
+"""Variables that change the topology search, so the graphs, not the tuner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What was exported; the defaults are NCCL's own. ``algorithms`` and ``protocols``: the words allowed for each collective, for
+    those that a variable names."""
+
+    algorithms: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    protocols: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    min_channels: int | None = None
+    max_channels: int | None = None
+    threads: int | None = None
+    ll128_threads: int | None = None
+    thresholds: tuple[int, ...] = ()
+    """NCCL_THREAD_THRESHOLDS [B]: tree LL, LL128, Simple, then ring's; below 0 keeps the default."""
+    nvls: int = 2
+    nvls_channels: int | None = None
+    collnet: int | None = None
+    collnet_nodes: int = 2
+    pat: int = 2
+    ll128_c2c: int = 1
+    net_overhead_ns: int | None = None
+    elsewhere: tuple[str, ...] = ()
+    """Variables given that the tuner does not read: they act on the search (``SEARCH``) or on how data moves."""
+
+
+def settings(environment: Mapping[str, str], version: Version) -> Settings:
+    """Read variables by NCCL's names; of several names for one thing the newest counts. Raises MeasurementError: a name that is not
+    NCCL's, a value out of range, a word that is no algorithm or protocol."""
+    values: dict[str, object] = {}
+    elsewhere = []
+    for name in sorted(environment, key=lambda name: "CTAS" not in name):
+        text = environment[name].strip()
+        if name in _INTEGERS:
+            key, low, high = _INTEGERS[name]
+            values.setdefault(key, _integer(name, text, low, high))
+        elif name == "NCCL_ALGO":
+            values["algorithms"] = _by_function(name, text, _ALGORITHMS, version)
+        elif name == "NCCL_PROTO":
+            values["protocols"] = _by_function(name, text, _PROTOCOLS, version)
+        elif name == "NCCL_THREAD_THRESHOLDS":
+            values["thresholds"] = tuple(_integer(name, part, -2, 1 << 40) for part in text.split()[:6])
+        elif name.startswith("NCCL_"):
+            elsewhere.append(name)
+        else:
+            known = [*_INTEGERS, "NCCL_ALGO", "NCCL_PROTO", "NCCL_THREAD_THRESHOLDS", *SEARCH]
+            raise MeasurementError(f"environment: {quoted(name)} is not a variable of NCCL{nearest(name, known)}")
+    least, most = values.get("min_channels"), values.get("max_channels")
+    if isinstance(least, int) and isinstance(most, int) and least > most:
+        raise MeasurementError(f"environment: NCCL_MIN_CTAS = {least} is above NCCL_MAX_CTAS = {most}; write {most} or less")
+    build: Callable[..., Settings] = Settings
+    return build(**values, elsewhere=tuple(elsewhere))
+
+
+def _integer(name: str, text: str, low: int, high: int) -> int:
+    try:
+        value = int(text[:20])
+    except ValueError:
+        raise MeasurementError(f"environment: {name} = {quoted(text)} is not a whole number; write {low} to {high}") from None
+    if not low <= value <= high:
+        raise MeasurementError(f"environment: {name} = {value} is out of range; write {low} to {high}")
+    return value
+
+
+def _by_function(name: str, text: str, words: Mapping[str, str], version: Version) -> dict[str, frozenset[str]]:
+    """``ring,tree``, ``^tree``; from 2.24 on also ``ring;allreduce:tree,nvls;broadcast:ring``, the list without a name first."""
+    allowed: dict[str, frozenset[str]] = {}
+    for place, part in enumerate(text[:1000].split(";")):
+        function, colon, listed = part.rpartition(":")
+        if colon and version < _LISTS_BY_FUNCTION:
+            raise MeasurementError(f"environment: {name}: a list for one function needs NCCL 2.24; write it without {quoted(function)}")
+        if place and not colon:
+            raise MeasurementError(f"environment: {name}: list {place + 1} names no function; write allreduce:{part[:40]}")
+        key = function.strip().lower()
+        if colon and key not in _FUNCTIONS:
+            raise MeasurementError(f"environment: {name}: {quoted(function)} is not a function{nearest(key, _FUNCTIONS)}")
+        chosen = _list(name, listed, words)
+        allowed |= {_FUNCTIONS[key]: chosen} if colon else dict.fromkeys(COLLECTIVES, chosen)
+    return allowed
+
+
+def _list(name: str, text: str, words: Mapping[str, str]) -> frozenset[str]:
+    """The words of a list, or all others after ``^``."""
+    text = text.strip()
+    out = text.startswith("^")
+    named = set()
+    for word in text.removeprefix("^").split(","):
+        key = word.strip().lower().replace("_", "").replace("-", "")
+        if key not in words:
+            raise MeasurementError(f"environment: {name}: {quoted(word)} is not one{nearest(key, words)}")
+        named.add(words[key])
+    return frozenset(words.values()) - named if out else frozenset(named)
