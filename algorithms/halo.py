@@ -16,7 +16,8 @@ def halo(n: int, dims: Dims | None = None) -> Schedule:
     """M/(2D) to each of 2D neighbours in a periodic grid of D dims such as 4x4, row by row: the boundaries of a stencil.
 
     In a dimension of 2 both neighbours are one rank, which gets both blocks, each as a message; one of 1 has no neighbours.
-    Without dims: two as equal as n allows."""
+    Stencil and CFD codes; MPI_Neighbor_alltoall on a Cartesian communicator. Dims: those of the topology, else two as equal as n
+    allows."""
     ranks = np.arange(n).reshape(grid("halo", n, dims))
     sides = [np.roll(ranks, way, axis).ravel() for axis, size in enumerate(ranks.shape) if size > 1 for way in (1, -1)]
     return pattern("halo", np.stack(sides, axis=1))

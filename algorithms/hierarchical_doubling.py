@@ -18,7 +18,8 @@ from algorithms.schedule import Send, copy, reduce
 def hierarchical_doubling(n: int, groups: ByServer = None) -> Iterator[Send]:
     """2(g-1) + 2 log2 K steps for K servers of g GPUs: rings in servers, halving-doubling across them among GPUs of equal number.
 
-    2(K-1)M/(Kg) leave a GPU's server, as with rings (any K: two more steps off powers of two). Groups must be equal."""
+    2(K-1)M/(Kg) leave a GPU's server, as with rings (any K: two more steps off powers of two). Groups must be equal.
+    BlueConnect's levels (Cho et al. 2019) with Rabenseifner's algorithm across."""
     ranks = table("hierarchical-doubling", n, groups)
     servers, size = ranks.shape
     part = 1 << (servers.bit_length() - 1)  # chunks of each GPU's part of the data

@@ -29,7 +29,7 @@ def shift(n: int, by: int = 1) -> Schedule:
 
 @algorithm(SENDRECV, rule=lambda n: "needs an even number: ranks pair up" if n % 2 else None)
 def exchange(n: int, distance: int = 1) -> Schedule:
-    """Pairs swap all of M: rank r with rank r xor ``distance``, which all n must have."""
+    """Pairs swap all of M: rank r with rank r xor ``distance``, which all n must have (MPI_Sendrecv, a hypercube's step)."""
     peer = np.arange(n)[:, None] ^ distance
     if distance < 1 or (peer >= n).any():
         raise ScheduleError(f"exchange: distance {distance}: needs r xor distance to be one of ranks 0..{n - 1} for each r, as 1 does")
@@ -40,7 +40,8 @@ def exchange(n: int, distance: int = 1) -> Schedule:
 def transpose(n: int, rows: int = 0) -> Schedule:
     """All of M from row i, column j of a grid to row j, column i of the turned grid: a matrix transposed. The diagonal of a square stays.
 
-    Ranks are numbered row by row. Without ``rows`` the sides are as equal as n allows."""
+    What a distributed matrix or FFT does between two passes. Ranks are numbered row by row; without ``rows`` the sides are as equal as n
+    allows."""
     if rows < 0 or (rows and n % rows):
         raise ScheduleError(f"transpose: rows {rows}: needs a number that divides {n} ranks")
     sides = (rows, n // rows) if rows else grid("transpose", n, None)
@@ -49,7 +50,7 @@ def transpose(n: int, rows: int = 0) -> Schedule:
 
 @algorithm(SENDRECV)
 def random_permutation(n: int, seed: int = 0) -> Schedule:
-    """All of M to a rank drawn by ``seed``: each permutation in which no rank keeps its own is as likely."""
+    """All of M to a rank drawn by ``seed``, the usual load of routing studies: each permutation without a fixed point is as likely."""
     if seed < 0:
         raise ScheduleError(f"random-permutation: seed {seed} must be 0 or more")
     rng, to = np.random.default_rng(seed), np.arange(n)
