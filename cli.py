@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -212,24 +211,34 @@ def bounds(
     _say(records.dumps(records.bounds_record(*facts)) if as_json else terminal.bounds_lines(*facts))
 
 
+@app.command()
+def explain(
+    topology: Machine, collective: What, size: Size, nodes: Nodes = None, param: Params = None, dtype: Dtype = "float32",
+    library: Annotated[str, typer.Option(help="nccl")] = "nccl",
+    nccl_version: Annotated[str, typer.Option(help="2.16 to 2.30")] = "2.30",
+    env: Annotated[list[str] | None, typer.Option(help="a variable of the library: NCCL_ALGO=^tree (may be repeated)")] = None,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Which algorithm, protocol and channels the library would choose, the runners-up, and why."""
+    from prediction.limits import machine_of
+    from prediction.nccl.choose import choose
+    from topologies.units import parse_bytes
+    from views import arguments, nccl_choice, records
+
+    if library != "nccl":
+        raise _wrong(f'--library "{library}" is not known; known: nccl')
+    machine = machine_of(topology, arguments.parameters(nodes, param))
+    chosen = choose(machine, collective, parse_bytes(size, "--size"), nccl_version, arguments.pairs(env, "--env"), dtype=dtype)
+    _say(records.dumps(nccl_choice.choice_record(chosen)) if as_json else nccl_choice.choice_lines(chosen))
+
+
 @app.command("app")
 def start_app(port: Annotated[str, typer.Option(help="of 127.0.0.1")] = "8501") -> None:
     """The web app, in a browser on this machine."""
+    from screens.serve import serve
     from views.arguments import whole
 
-    number, page = whole(port, "--port", 1, 65535), Path(__file__).with_name("app.py")
-    if not page.is_file():
-        raise _wrong(f"{page}: there is no such file; run ringscope from a checkout")
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", number))
-        except OSError as error:
-            raise _wrong(f"--port {port} cannot be used: {error.strerror}; write another, as --port {number % 65535 + 1}") from None
-    _say([f"ringscope app: http://127.0.0.1:{number}  (Ctrl-C stops it)"])
-    options = ["--server.headless=true", "--server.address=127.0.0.1", f"--server.port={number}", "--browser.gatherUsageStats=false"]
-    os.chdir(page.parent)  # Streamlit reads .streamlit/config.toml from here
-    os.execv(sys.executable, [sys.executable, "-m", "streamlit", "run", str(page), *options])
+    serve(Path(__file__).with_name("app.py"), whole(port, "--port", 1, 65535), _say)
 
 
 def _say(parts: str | Sequence[Part]) -> None:
