@@ -106,9 +106,7 @@ def predict(
     if not sizes:
         raise ScheduleError("predict: no size is given; write 8B:8GiB:x2")
     named = [find(wanted, name) for name in dict.fromkeys(algorithms)] if algorithms else catalogue(wanted)
-    if wanted.end == "peer" and len(named) > 1:  # patterns do different jobs: none is the best
-        if algorithms:
-            raise ScheduleError(f"predict: {', '.join(a.name for a in named)} are different patterns, not rivals; name one of them")
+    if wanted.end == "peer" and not algorithms:  # patterns do different jobs: none is the best, unless someone wants to see several
         named = [find(wanted, "shift")]
     for size in sizes:
         Launch(None, size, dtype=dtype).elements  # noqa: B018  refuse a size before anything runs

@@ -136,7 +136,7 @@ def test_a_bad_link_names_what_it_cannot_show(key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("topology", "params", "reason"),
     [("dgx-h100", "nodes=100", "up to 128"), ("ring", "gpus=1", "at least 2"), ("ring", "bandwidth=25Gig", "bandwidth"),
-     ("torus", "dims=0x4", "dims"), ("full-mesh", "gpus=9999", "at most"), ("dgx-a100", "gpus=9", "gpus"),
+     ("torus", "dims=0x4", "dims"), ("full-mesh", "gpus=9999", "the largest that fits is gpus = 875"), ("dgx-a100", "gpus=9", "gpus"),
      ("leaf-spine", "leaves=64", "up to 128"), ("fat-tree", "k=5", "odd")],
 )  # fmt: skip
 def test_a_cluster_that_cannot_be_is_refused_in_one_sentence(topology: str, params: str, reason: str) -> None:

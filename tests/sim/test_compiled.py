@@ -53,7 +53,7 @@ MODELS = st.builds(
 
 
 @given(st.data(), schedules(), MODELS, st.integers(0, 1300))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_random_schedules_on_random_trees(data: st.DataObject, s: Schedule, model: Model, nbytes: int) -> None:
     topology = data.draw(topologies(s.nranks))
     launch = Launch(s, nbytes, Placement.of(topology, s), "int8")

@@ -37,7 +37,7 @@ def same(topology: Topology, launches: list[Launch], model: Model) -> None:
 
 
 @given(schedules(max_sends=24), st.sampled_from(DENSE), st.sampled_from([0, 2]), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_random_schedules(s: Schedule, dense: int, depth: int, barrier: bool) -> None:
     topology = make("star", {"gpus": str(max(2, s.places))})
     launch = Launch(s, 1201, Placement.of(topology, s), "int8")

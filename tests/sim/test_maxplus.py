@@ -56,7 +56,7 @@ def mesh(gpus: int) -> Topology:
 
 
 @given(schedules(), st.sampled_from(KNOBS), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_random_schedules_agree_or_are_refused(s: Schedule, model: Model, table: bool) -> None:
     topology = mesh(s.nranks) if s.nranks > 1 else mesh(2)
     launch = Launch(s, 1201, Placement.of(topology, s), "int8")

@@ -168,7 +168,7 @@ def machines(draw: st.DrawFn, gpus: int) -> Topology:
 
 
 @given(st.data(), schedules(), st.sampled_from(["fair", "fifo"]), st.sampled_from([0.0, 1e-6]), st.sampled_from([float("inf"), 3e9]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_engines_are_alike_with_every_knob(
     data: st.DataObject, s: Schedule, sharing: Literal["fair", "fifo"], overhead: float, rate: float
 ) -> None:
