@@ -59,11 +59,9 @@ def reduce(step: ArrayLike, src: ArrayLike, dst: ArrayLike, chunk: ArrayLike, *,
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Schedule:
-    """A collective as sends, in columns of one length sorted by step.
-
-    ``nchunks`` counts data chunks (``len(weights)``, sizes in proportion to ``weights``), then scratch chunks. Build with
-    ``Schedule.of``, which validates."""
+class Shape:
+    """What a schedule is about: ``nchunks`` counts data chunks (``len(weights)``, sizes in proportion to ``weights``), then scratch
+    chunks; ``places`` are ranks, then aggregators."""
 
     name: str
     collective: Collective
@@ -72,6 +70,26 @@ class Schedule:
     nchunks: int
     root: int
     weights: Ints
+
+    @property
+    def in_network(self) -> bool:
+        """Aggregators (switches) take part."""
+        return self.places > self.nranks
+
+    def chunk_bounds(self, elements: int) -> Ints:
+        """Shape [data chunks + 1]: first element of each data chunk of a vector of ``elements`` (all-to-all: of the vectors of
+        all ranks, one after the other), so that every chunk gets the floor or the ceiling of its share. Simulator and
+        executors share this split."""
+        edges = np.concatenate([[0], np.cumsum(self.weights)])
+        total = int(edges[-1])
+        whole, rest = divmod(elements * (self.nranks if self.collective.personalised else 1), total)
+        return np.asarray(whole * edges + rest * edges // total, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Schedule(Shape):
+    """A collective as sends, in columns of one length sorted by step. Build with ``Schedule.of``, which validates."""
+
     step: Ints = field(repr=False)
     src: Ints = field(repr=False)
     dst: Ints = field(repr=False)
@@ -121,11 +139,6 @@ class Schedule:
         """How many chunks all sends move."""
         return int(self.count.sum())
 
-    @property
-    def in_network(self) -> bool:
-        """Aggregators (switches) take part."""
-        return self.places > self.nranks
-
     def columns(self) -> dict[str, Ints]:
         """The nine columns by name."""
         return {f.name: getattr(self, f.name) for f in fields(Send)}
@@ -139,12 +152,6 @@ class Schedule:
         _validate(made)
         return made
 
-    def chunk_bounds(self, elements: int) -> Ints:
-        """Shape [data chunks + 1]: first element of each data chunk of a vector of ``elements`` (all-to-all: of the vectors of
-        all ranks, one after the other), so that every chunk gets the floor or the ceiling of its share. Simulator and
-        executors share this split."""
-        return split(self.weights, elements * (self.nranks if self.collective.personalised else 1))
-
     def send_elements(self, elements: int) -> Ints:
         """Shape [sends]: elements that each send carries. What a chunk holds decides its size: data that moved to another
         chunk index (``dst_chunk``, scratch) keeps the size of the chunk it came from."""
@@ -154,14 +161,6 @@ class Schedule:
             sizes: Ints = bounds[self.chunk + self.count] - bounds[self.chunk]
             return sizes
         return _followed_elements(self, np.diff(bounds))
-
-
-def split(weights: Ints, elements: int) -> Ints:
-    """Shape [weights + 1]: first element of each part of ``elements``, each part the floor or the ceiling of its share."""
-    edges = np.concatenate([[0], np.cumsum(weights)])
-    total = int(edges[-1])
-    whole, rest = divmod(elements, total)
-    return np.asarray(whole * edges + rest * edges // total, dtype=np.int64)
 
 
 def _collect(name: str, sends: Iterable[Send]) -> dict[str, Ints]:

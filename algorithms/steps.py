@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.collectives import Collective
-from algorithms.schedule import Schedule, Send, split
+from algorithms.schedule import Schedule, Send, Shape
 from topologies.errors import ScheduleError
 
 Ints = NDArray[np.int64]
@@ -49,19 +49,12 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stream:
+class Stream(Shape):
     """A schedule that is made again each time it is read, one step after the other: its memory does not grow with its sends.
 
     ``widest``: sends of its largest step; ``chunks``: chunks that all sends move. Only for equal chunks that keep their index; build
     with ``Stream.of``."""
 
-    name: str
-    collective: Collective
-    nranks: int
-    places: int
-    nchunks: int
-    root: int
-    weights: Ints = field(repr=False)
     sends: int
     steps: int
     widest: int
@@ -102,15 +95,6 @@ class Stream:
         for step in _read(self.make()):
             assert step is not None, "an algorithm must yield the same sends each time"
             yield step
-
-    @property
-    def in_network(self) -> bool:
-        """Aggregators (switches) take part."""
-        return self.places > self.nranks
-
-    def chunk_bounds(self, elements: int) -> Ints:
-        """As ``Schedule.chunk_bounds``."""
-        return split(self.weights, elements * (self.nranks if self.collective.personalised else 1))
 
 
 def in_steps(schedule: Schedule | Stream) -> Iterator[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +50,16 @@ def check_sends(
     slices: int = 1,
     options: Mapping[str, Any] | None = None,
     engine: str = "event",
+    streamed: bool = False,
 ) -> float:
-    """Expected sends (0: few). ScheduleError, with the number, for more than an engine runs, or than the memory of this machine holds."""
+    """Expected sends (0: few). ScheduleError, with the number, for more than an engine runs, or than the memory of this machine holds;
+    unless ``streamed`` all sends are to be there at once."""
     algorithm = find(collective(collective_name), algorithm_name)
     if engine not in MAX_SENDS:
         raise ModelError(f"engine {quoted(engine)} is not known{nearest(engine, MAX_SENDS)}")
     size = expected(algorithm, nranks, channels=channels, slices=slices, options=options)
+    if not streamed:
+        size = replace(size, widest=size.sends)
     memory = size.sends * BYTES_PER_SEND[engine] + size.widest * BYTES_PER_WIDE
     if engine == "event":
         memory += size.chunks * BYTES_PER_CHUNK
@@ -105,10 +110,10 @@ def limited_launch(
     if find(collective(collective_name), algorithm_name).takes("seed"):
         options = {"seed": seed} | dict(options or {})
     built: dict[str, Any] = {"channels": channels, "slices": slices, "options": options}
-    sends = check_sends(collective_name, algorithm_name, asked, **built, engine=engine)
+    sends = check_sends(collective_name, algorithm_name, asked, **built, engine=engine, streamed=not traced)
     topology = machine_of(spec, params, faults, seed)
     if len(topology.gpus) != asked:
-        sends = check_sends(collective_name, algorithm_name, len(topology.gpus), **built, engine=engine)
+        sends = check_sends(collective_name, algorithm_name, len(topology.gpus), **built, engine=engine, streamed=not traced)
     streamed = sends > SMALL and engine != "event" and not traced
     return topology, make_launch(topology, collective_name, algorithm_name, nbytes, **built, dtype=dtype, streamed=streamed)
 

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from algorithms.dependencies import dependencies
 from algorithms.schedule import Schedule
 from algorithms.steps import Block, Stream
-from topologies.errors import ScheduleError
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -44,9 +43,7 @@ class Arrays:
     integers = np.int64
 
     def waits(self, schedule: Schedule | Stream) -> Waits:
-        if isinstance(schedule, Stream):
-            raise ScheduleError(f"{schedule.name}: this engine needs all sends at once; take engine compiled or maxplus")
-        return _Derived(schedule)
+        return _Derived(schedule.whole() if isinstance(schedule, Stream) else schedule)
 
     def edges(self, before: Ints, after: Ints, *, on_sent: bool) -> tuple[Ints, Ints, Bools]:
         return before, after, np.full(len(before), on_sent)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from algorithms.schedule import Op
 from algorithms.steps import Block
+from sim.layout import messages_of
 from sim.maxplus.rows import Floats, Ints
 from sim.routes import RouteTable
 
@@ -113,7 +114,7 @@ def structure(step: Block, node: Ints, routes: Callable[[Ints, Ints, Ints], list
     """Sort the messages of a step into rounds. ``node`` is where each place is (several may share a switch and its reducer);
     ``routes`` gives the numbers in ``table`` of (src, dst, channel)."""
     places = len(node)
-    head, message = _messages(step)
+    message, head = messages_of(step)
     src, dst, channel, op = (step.column(name)[head] for name in ("src", "dst", "channel", "op"))
     if not isinstance(step.op, int) and (op[message] != step.op).any():
         raise RefusedError("a message both copies and reduces")
@@ -154,18 +155,6 @@ def structure(step: Block, node: Ints, routes: Callable[[Ints, Ints, Ints], list
 def _slice(index: Ints) -> Ints | slice:
     """The same index as a slice, which copies nothing, where it is one."""
     return slice(int(index[0]), int(index[-1]) + 1) if (np.diff(index) == 1).all() else index
-
-
-def _messages(step: Block) -> tuple[Ints, Ints]:
-    """First send of each message, in order, and message of each send."""
-    index = np.arange(len(step))
-    if isinstance(step.message, int) and step.message < 0:
-        return index, index
-    keys = np.stack([step.src, step.dst, *(step.column(name) for name in ("channel", "message"))])
-    keys = np.vstack([keys, np.where(keys[3] < 0, index, -1)])
-    _, first, of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return np.sort(first), rank[of.ravel()]
 
 
 def _turns(src: Ints, dst: Ints, op: Ints) -> tuple[Ints, list[int]]:

@@ -68,6 +68,7 @@ CASES = {
     "root that is no number": ("simulate -t ring -c broadcast -a chain -s 1MiB --option root=x", "whole number"),
     "no channels": (f"simulate -t ring {RING} --channels 0", "from 1 to 1024"),
     "slices in words": (f"simulate -t ring {RING} --slices many", '"many" is not a whole number'),
+    "all steps of 4,096 GPUs": ("show -t star --param gpus=4096 -c all-reduce -a ring -s 1MiB", "of them at once; at most 10,000,000"),
     "a thousand slices of many sends": (f"simulate -t ring --param gpus=128 {RING} --slices 1024", "sends"),
     "seed negative": (f"simulate -t ring {RING} --seed -1", "from 0 up"),
     "a step that is not": (f"show -t ring {RING} --step 14", "from 0 to 13"),
