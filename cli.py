@@ -19,7 +19,7 @@ app = typer.Typer(
     add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]}
 )
 
-Machine = Annotated[str, typer.Option("--topology", "-t", help="a name of `ringscope topologies`, or a cluster TOML", show_default=False)]
+Machine = Annotated[str, typer.Option("--topology", "-t", help="a name of `ringscope topologies`, or a cluster file", show_default=False)]
 Nodes = Annotated[str | None, typer.Option(help="servers; the same as --param nodes=N")]
 Params = Annotated[list[str] | None, typer.Option("--param", help="an argument of the topology: gpus=8, bandwidth=25GB/s, dims=4x4")]
 What = Annotated[str, typer.Option("--collective", "-c", help="all-reduce, all-gather, broadcast, ...", show_default=False)]
@@ -143,7 +143,7 @@ def predict(
 def compare(
     log: Annotated[str, typer.Argument(help="text or JSON of nccl-tests, OSU, CSV")], topology: Machine, nodes: Nodes = None,
     param: Params = None, model: Knobs = None, engine: Engine = "auto",
-    algorithm: Annotated[str | None, typer.Option("--algorithm", "-a", help="default: ring; broadcast and reduce: chain")] = None,
+    algorithm: Annotated[str | None, typer.Option("--algorithm", "-a", help="default: ring, else chain, direct, flat or shift")] = None,
     fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """A measured log against the prediction, row by row."""

@@ -108,11 +108,13 @@ def in_blocks(schedule: Schedule | Stream, rows: int = ROWS) -> Iterator[Block]:
         yield from _cut(schedule, rows)
         return
     waiting: list[Block] = []
+    held = 0
     for step in schedule:
         waiting.append(step)
-        if sum(map(len, waiting)) >= rows:
+        held += len(step)
+        if held >= rows:
             yield _joined(waiting)
-            waiting = []
+            waiting, held = [], 0
     if waiting:
         yield _joined(waiting)
 

@@ -1,4 +1,4 @@
-"""Engine speed: every engine on five algorithms over a star, from 8 GPUs up, beside SimPy and a plain C++ loop of the same run.
+"""Engine speed: every engine on six algorithms over a star, from 8 GPUs up, beside SimPy and a plain C++ loop of the same run.
 
 Each measurement is a process of its own with limits on time and memory; an engine leaves a series when it passes them. Machines differ
 and are busy: compare ratios. Without --full, small sizes, about a minute. Usage: python bench/engines.py [--full] [--json out.json]

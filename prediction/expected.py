@@ -42,7 +42,7 @@ def expected(
         few, many = (_measured(algorithm, n, min(channels, 2), min(slices, 2), kept) for n in PROBES)
     except RingscopeError:
         return Expected()
-    copies = max(1, channels // 2) * max(1, slices // 2)
+    copies = channels / min(channels, 2) * slices / min(slices, 2)
     sends, widest, pairs, chunks = (_power_law(a, b, nranks) for a, b in zip(few, many, strict=True))
     return Expected(sends * copies, widest * copies, pairs, chunks * copies)
 

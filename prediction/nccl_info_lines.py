@@ -37,7 +37,6 @@ CHOSEN = re.compile(
     r"(?:([A-Z][A-Za-z]{1,20}): )?([0-9]{1,19}) Bytes -> Algo (\w{1,20}) proto (\w{1,12})"
     r"(?: time ([0-9]{1,12}\.?[0-9]{0,6}))?(?: channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\})?"
 )
-TABLE_ROW = re.compile(r" *(Broadcast|Reduce|AllGather|ReduceScatter|AllReduce) \|(.*\|)\s*$")
 CELL = re.compile(r" *([0-9]{1,9}\.[0-9]{1,3}) ?/ *([0-9]{1,9}\.[0-9]{1,3}) *")
 COLLECTIVES = {
     "Broadcast": "broadcast",

@@ -128,10 +128,12 @@ def predict(
         found: list[Candidate] = []
         for j, algorithm in enumerate(usable):
             done = i * len(usable) + j
+            if algorithm.name in skipped:
+                continue
             try:
                 found.append(runner.run(algorithm, size, None if progress is None else _within(progress, done, total)))
             except ScheduleError as error:  # by engine maxplus, where flows share a link
-                skipped.setdefault(algorithm.name, str(error))
+                skipped[algorithm.name] = str(error)
         tried.append((size, found))
     usable = [algorithm for algorithm in usable if algorithm.name not in skipped]
     if not usable:
@@ -167,7 +169,7 @@ class Runner:
             reason = algorithm.refusal(len(self.topology.gpus))
             if reason:
                 raise ScheduleError(f"{algorithm.name}: {len(self.topology.gpus)} ranks: {reason}")
-            check_sends(self.collective.name, algorithm.name, len(self.topology.gpus), slices=slices)
+            check_sends(self.collective.name, algorithm.name, len(self.topology.gpus), slices=slices, engine=self.engine)
             self._launches[key] = make_launch(self.topology, self.collective.name, algorithm.name, nbytes, slices=slices, dtype=self.dtype)
         return replace(self._launches[key], nbytes=nbytes)
 

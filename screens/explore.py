@@ -27,9 +27,10 @@ with errors_at(where):
     shown = usable.get(chosen.algorithm, here.best)
     # With a switch that adds up, less data has to move: what is impossible for all is what is impossible with its help.
     helped = any(runs.in_network(chosen, name) for name in usable)
-    bound = runs.bound(chosen.topology, chosen.params, chosen.collective, chosen.nbytes, runs.in_network(chosen, shown.algorithm))
+    asked = chosen.topology, chosen.params, chosen.collective
+    bound = runs.bound(*asked, chosen.nbytes, runs.in_network(chosen, shown.algorithm), shown.algorithm)
     floor = {
-        nbytes: runs.bound(chosen.topology, chosen.params, chosen.collective, nbytes, helped)
+        nbytes: runs.bound(*asked, nbytes, helped, shown.algorithm if len(usable) == 1 else "")
         for nbytes in (rows[0].size_bytes, chosen.nbytes, rows[-1].size_bytes)
     }
     picture, reason = runs.picture(chosen, shown.algorithm, lang, dark)

@@ -1,4 +1,4 @@
-"""The part of Explore that holds the prediction against an uploaded nccl-tests log."""
+"""The part of Explore that holds the prediction against an uploaded log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ MOST_MB = 5
 def uploaded(chosen: Scenario, gpus: int, factor: float | None, lang: str, dark: bool) -> list[charts.Record]:
     """Draw the upload and what came of it; the measured points that belong into the curves (same collective, as many GPUs)."""
     file = st.file_uploader(
-        text(lang, "explore.log.ask"), type=["txt", "log", "out"], max_upload_size=MOST_MB, help=text(lang, "explore.log.help"),
-        key="explore.log",
+        text(lang, "explore.log.ask"), type=["txt", "log", "out", "csv", "json"], max_upload_size=MOST_MB,
+        help=text(lang, "explore.log.help"), key="explore.log",
     )  # fmt: skip
     if file is None:
         return []

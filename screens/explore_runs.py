@@ -14,7 +14,7 @@ from screens.explore_inputs import Scenario
 from screens.explore_url import Params
 from sim.bounds import Bounds, bounds
 from sim.result import Result
-from sim.simulate import run_collective
+from sim.simulate import make_launch, run_collective
 from topologies import Topology, TopologyError
 from views.explored import Reason, reason
 from views.text import text
@@ -54,9 +54,12 @@ def row(name: str, params: Params, collective_name: str, algorithms: tuple[str, 
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def bound(name: str, params: Params, collective_name: str, nbytes: int, in_network: bool) -> Bounds:
-    """The lower bound at one size."""
-    return bounds(cluster(name, params), collective(collective_name), nbytes, in_network=in_network)
+def bound(name: str, params: Params, collective_name: str, nbytes: int, in_network: bool, pattern: str = "") -> Bounds:
+    """The lower bound at one size; of point-to-point patterns that of ``pattern``, or what holds for all."""
+    machine, what = cluster(name, params), collective(collective_name)
+    if what.end == "peer" and pattern:
+        what = make_launch(machine, collective_name, pattern, nbytes).whole.collective
+    return bounds(machine, what, nbytes, in_network=in_network)
 
 
 def run(chosen: Scenario, algorithm: str) -> Result:
@@ -69,7 +72,7 @@ def run(chosen: Scenario, algorithm: str) -> Result:
 def picture(chosen: Scenario, algorithm: str, lang: str, dark: bool) -> tuple[str, Reason]:
     """The topology coloured by load, and what limits the time."""
     result = run(chosen, algorithm)
-    limit = bound(chosen.topology, chosen.params, chosen.collective, chosen.nbytes, in_network(chosen, algorithm))
+    limit = bound(chosen.topology, chosen.params, chosen.collective, chosen.nbytes, in_network(chosen, algorithm), algorithm)
     return result_svg(result, lang=lang, dark=dark), reason(result, limit, lang)
 
 
@@ -88,8 +91,8 @@ def sizes(chosen: Scenario) -> list[int]:
 
 def drawn(chosen: Scenario) -> tuple[str, ...]:
     """The algorithms that get a curve: those asked for, and the fastest of all at the chosen size where all are simulated there."""
-    if len(cluster(chosen.topology, chosen.params).gpus) > ALL_UP_TO:
-        return chosen.algorithms
+    if len(cluster(chosen.topology, chosen.params).gpus) > ALL_UP_TO or collective(chosen.collective).end == "peer":
+        return chosen.algorithms  # patterns are different jobs: none is the fastest
     every = tuple(a.name for a in catalogue(collective(chosen.collective)))
     best = [c.algorithm for c in row(chosen.topology, chosen.params, chosen.collective, every, chosen.nbytes)[0].candidates[:BEST]]
     return (*chosen.algorithms, *(name for name in best if name not in chosen.algorithms))

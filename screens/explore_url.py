@@ -24,7 +24,8 @@ def usual(collective_name: str) -> tuple[list[str], list[str]]:
     """The textbook algorithms of a collective, which are simulated at once, and those to add by hand: a chart of twenty curves
     shows nothing, and some take seconds. A collective without a textbook algorithm here has all at once."""
     names = [a.name for a in catalogue(collective(collective_name))]
-    first = [name for name in names if name in KNOWN] or names
+    known = {"shift"} if collective(collective_name).end == "peer" else KNOWN
+    first = [name for name in names if name in known] or names
     return first, [name for name in names if name not in first]
 
 

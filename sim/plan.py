@@ -27,11 +27,11 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """Nodes are messages 0..m-1, then joins; ``waits`` counts what a node waits for, ``after[start[i]:start[i+1]]`` are the
-    nodes that wait for node i, ``on_sent`` whether they wait only for its last byte to leave. A join finishes ``delay`` after
-    its waits are over. Messages of one ``queue`` leave in order of their numbers. ``bytes`` are those that links carry,
-    ``payload`` those without headers. ``reduced`` is as ``bytes`` where reducing takes no time. Columns of sends are empty in an
-    untraced plan."""
+    """Columns of messages, nodes, waits or sends. Nodes are messages 0..m-1, then joins; ``waits`` counts what a node waits for,
+    ``after[start[i]:start[i+1]]`` are the nodes that wait for node i, ``on_sent`` whether they wait only for its last byte to leave.
+    A join finishes ``delay`` [s] after its waits are over. Messages of one ``queue`` leave in order of their numbers. ``bytes`` are
+    those that links carry, ``payload`` those without headers. ``reduced`` is as ``bytes`` where reducing takes no time. Columns of
+    sends are empty in an untraced plan."""
 
     resources: tuple[Resource, ...]
     routes: tuple[Route, ...]
@@ -54,8 +54,8 @@ class Plan:
     send_dst: Ints
     first: tuple[int, ...]
     """Per launch its first message, and in the end the number of messages."""
-    first_queue: tuple[int, ...]
-    """Per launch its first queue; those of one channel follow one another, a place each."""
+    sent: tuple[Ints, ...]
+    """Per launch, shape [places]: bytes of payload that each place sent to another."""
 
     @property
     def messages(self) -> int:
@@ -67,7 +67,8 @@ class Plan:
 
 
 def make_plan(topology: Topology, launches: Sequence[Launch], model: Model, ways: Ways | None = None, *, traced: bool = True) -> Plan:
-    """Lay launches out on the topology. ScheduleError without launches, or for one that waits for itself or one that is not there."""
+    """Lay launches out on the topology. ScheduleError without launches, for one that waits for itself or one that is not there, or has no
+    placement; TopologyError where there is no way."""
     if not launches:
         raise ScheduleError(f"{topology.name}: nothing to simulate; give at least one launch")
     return _Planner(topology, launches, model, ways or Arrays(), traced).plan()
@@ -88,7 +89,7 @@ class _Planner:
         self.columns: dict[str, Ints] = {name: np.empty(total, dtype=ways.integers) for name in names}
         self.sends: list[dict[str, Ints]] = []
         self.first: list[int] = []
-        self.first_queue: list[int] = []
+        self.sent: list[Ints] = []
 
     def plan(self) -> Plan:
         ends: list[int] = []
@@ -98,7 +99,7 @@ class _Planner:
                 raise ScheduleError(f"launch {number}: may only wait for launches before it (0..{number - 1}), not {launch.after}")
             gate, first = self._gate(launch, ends), self.messages
             self.first.append(first)
-            self.first_queue.append(self.queues)
+            self.sent.append(np.zeros(launch.schedule.places if launch.schedule else 0, dtype=np.int64))
             if launch.schedule is None:
                 ends.append(self._join(np.asarray([] if gate is None else [gate], dtype=np.int64), launch.duration))
                 continue
@@ -137,6 +138,7 @@ class _Planner:
             lo, hi = self.messages, self.messages + len(head)
             src, dst, channel = (block.column(name)[head] for name in ("src", "dst", "channel"))
             payload = summed(message, each, len(head))
+            np.add.at(self.sent[number], src[src != dst], payload[src != dst])
             self._fill("bytes", lo, hi, wire_bytes(payload, self.model))
             if self.model.header:
                 self._fill("payload", lo, hi, payload)
@@ -177,7 +179,7 @@ class _Planner:
             **{"payload": columns["bytes"], "reduced": columns["bytes"]} | columns,
             delay=np.concatenate([np.empty(0), *self.delays]), waits=waits, start=start, after=after, on_sent=on_sent,
             **{name: np.concatenate([none, *(part[name] for part in self.sends)]) for name in names},
-            first=(*self.first, self.messages), first_queue=tuple(self.first_queue),
+            first=(*self.first, self.messages), sent=tuple(self.sent),
         )  # fmt: skip
 
 

@@ -101,23 +101,7 @@ class PlayedPlan:
 
     def rank_bytes(self, launch: int) -> Ints:
         """Shape [places]: bytes that each place of a launch sent to another."""
-        nodes = nodes_of(self.launches)[launch]
-        if len(self.plan.message_of_send) >= self.plan.messages:
-            return self.trace.bytes_sent(launch, len(nodes))
-        lo, hi = self.plan.first[launch : launch + 2]
-        if len(set(nodes)) == len(nodes):
-            carried = self.route_bytes
-            if len(self.launches) > 1:
-                carried = _summed(self.plan.route[lo:hi], self.plan.payload[lo:hi], len(self.routes))
-            place = {node: number for number, node in enumerate(nodes)}
-            sent = np.zeros(len(nodes), dtype=np.int64)
-            for route, nbytes in zip(self.routes, carried.tolist(), strict=True):
-                if nbytes and route.src != route.dst:
-                    sent[place[route.src]] += nbytes
-            return sent
-        apart = np.asarray([route.src != route.dst for route in self.routes], dtype=np.bool_)[self.plan.route[lo:hi]]
-        queue = self.plan.queue[lo:hi][apart] - self.plan.first_queue[launch]  # numbered channel by channel, place by place
-        return _summed(queue % len(nodes), self.plan.payload[lo:hi][apart], len(nodes))
+        return self.plan.sent[launch]
 
     def critical_path(self) -> CriticalPath:
         """The chain of events that ends last, and what it spent its time on."""

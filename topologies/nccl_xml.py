@@ -20,6 +20,7 @@ from topologies.nccl_xml_network import repeated
 from topologies.nccl_xml_parts import Part, find_parts
 from topologies.nccl_xml_tables import CARDS, GPUS, MAX_LANES, GpuModel, nvlink_type, sm_by_count, socket_link
 from topologies.registry import Value
+from topologies.server import near
 from topologies.units import parse_count
 
 WHAT = "a topology file of NCCL"
@@ -54,7 +55,7 @@ def read_nccl_xml(path: str | Path, params: Mapping[str, Value] | None = None) -
         groups = {"servers": tuple(tuple(ranks) for _, ranks in sorted(servers.items()))}
         topology = Topology.build(name, nodes, links, groups)
         return topology if given.nodes == 1 else repeated(topology, given.nodes, [p for p in parts if p.kind == "nic"], given.nic)
-    except (RingscopeError, RecursionError) as error:
+    except RingscopeError as error:
         raise TopologyError(f"{path.name}: {error}") from None
 
 
@@ -228,6 +229,5 @@ def _sockets(parts: list[Part]) -> list[_Cable]:
         for i, a in enumerate(cpus):
             for j, b in enumerate(cpus[i + 1 :], i + 1):
                 kind = socket_link(a.element, fastest)
-                near = len(cpus) == 2 or i * 2 // len(cpus) == j * 2 // len(cpus)
-                cables.append((kind, a.name, b.name, kind.lanes if near else 1))
+                cables.append((kind, a.name, b.name, kind.lanes if near(i, j, len(cpus)) else 1))
     return cables

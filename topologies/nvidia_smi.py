@@ -21,6 +21,7 @@ from topologies.links import LINK_TYPES, link_of, link_type
 from topologies.nvidia_smi_places import above, cpus_of, nvlinks, pcie_tree, rails
 from topologies.nvidia_smi_text import MAX_FILE, Matrix, is_matrix, parse_matrix
 from topologies.registry import Value, check_size
+from topologies.server import near
 from topologies.units import parse_bandwidth, parse_count
 
 GPUS = {
@@ -38,6 +39,8 @@ GPUS = {
     for model in models
 }
 """NVLink type (empty: none) and PCIe generation of a GPU."""
+FEWER_NVLINKS = {"a30": 4, "a800": 8, "h800": 8}
+"""Of models that have not all of their generation: NVIDIA's datasheets (200 and 400 GB/s)."""
 SOCKETS = {3: "upi", 4: "xgmi-cpu", 5: "upi2", 6: "upi2-24"}
 """Between CPUs by PCIe generation: Skylake, EPYC Rome (as in DGX A100), Sapphire Rapids, Granite Rapids."""
 PORTS = {12.5e9: 36, 25e9: 40, 50e9: 64, 100e9: 144}
@@ -117,7 +120,7 @@ def _server(matrix: Matrix, given: Mapping[str, Value], count: int, nodes: int) 
     has_nvlinks = any(matrix.nvlinks(a, b) for a, b in combinations(matrix.gpus, 2))
     nvlink, generation, model = _generations(given, has_nvlinks)
     switched = _flag(given["nvswitch"]) if "nvswitch" in given else None
-    direct, through = nvlinks(matrix, LINK_TYPES[nvlink].lanes, model, switched) if has_nvlinks else ([], [])
+    direct, through = nvlinks(matrix, FEWER_NVLINKS.get(model, LINK_TYPES[nvlink].lanes), model, switched) if has_nvlinks else ([], [])
     cpus, notes = cpus_of(matrix)
     gpus = matrix.gpus[:count]
     way = {gpu: nic for gpu, nic in rails(matrix).items() if gpu in gpus}
@@ -237,6 +240,5 @@ def _links(server: _Server, prefix: str) -> list[Link]:
     cables += [(server.pcie, switch, server.parent[switch], None) for switch in over if switch in server.parent]
     cpus = _by_number(over)
     for i, j in combinations(range(len(cpus)), 2):
-        # Two CPUs are two sockets. More are parts of sockets, as in server.py.
-        cables.append((server.sockets, cpus[i], cpus[j], None if len(cpus) == 2 or i // 2 == j // 2 else 1))
+        cables.append((server.sockets, cpus[i], cpus[j], None if near(i, j, len(cpus)) else 1))
     return [way for kind, a, b, lanes in cables for way in both_ways(link_of(kind, prefix + a, prefix + b, lanes))]

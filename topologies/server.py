@@ -128,4 +128,9 @@ def _cables(server: Server, gpus: int) -> Iterator[tuple[str, str, str, int | No
     yield from ((server.uplink or server.pcie, f"pcie{i}", f"cpu{cpu}", None) for i, cpu in enumerate(cpus))
     for a, b in combinations(sorted(set(cpus)), 2):
         # Two CPUs are two sockets. Four are two sockets of two: between those the socket links are shared out.
-        yield server.sockets, f"cpu{a}", f"cpu{b}", None if len(server.numa) == 2 or a // 2 == b // 2 else 1
+        yield server.sockets, f"cpu{a}", f"cpu{b}", None if near(a, b, len(server.numa)) else 1
+
+
+def near(a: int, b: int, cpus: int) -> bool:
+    """Whether CPUs a and b of a server have all socket links between them: two are two sockets; of more, each half is a socket."""
+    return cpus == 2 or a * 2 // cpus == b * 2 // cpus

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any
 
 from sim.model import Model, ModelError
@@ -36,9 +35,10 @@ def parameters(nodes: str | None, texts: Iterable[str] | None) -> dict[str, str]
     return found
 
 
-def model(texts: Iterable[str] | None) -> Model:
-    """``["overhead=1us,sharing=fifo", "routing=ecmp"]`` -> Model; RingscopeError for an unknown knob or a value out of its range."""
-    given: dict[str, Any] = {}
+def model(texts: Iterable[str] | None, seed: int = 0) -> Model:
+    """``["overhead=1us,sharing=fifo", "routing=ecmp"]`` -> Model; ``seed`` is that of its hash unless it names one. RingscopeError for an
+    unknown knob or a value out of its range."""
+    given: dict[str, Any] = {"routing_seed": seed % 2**32}
     for key, value in pairs([part for text in texts or () for part in text.split(",")], "--model").items():
         name, where = key.replace("_", "-"), f"--model {key}"
         if name not in KNOBS:
@@ -48,10 +48,9 @@ def model(texts: Iterable[str] | None) -> Model:
 
 
 def model_and_seed(texts: Iterable[str] | None, seed: str) -> tuple[Model, int]:
-    """The model, and ``--seed``, which is that of its hash too unless it names one."""
-    lot, knobs = whole(seed, "--seed", 0), model(texts)
-    named = any(part.strip().replace("_", "-").startswith("routing-seed") for text in texts or () for part in text.split(","))
-    return knobs if named else replace(knobs, routing_seed=lot % 2**32), lot
+    """The model, and ``--seed`` of everything random."""
+    lot = whole(seed, "--seed", 0)
+    return model(texts, lot), lot
 
 
 def build(options: Iterable[str] | None, channels: str, slices: str) -> dict[str, Any]:

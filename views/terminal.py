@@ -168,7 +168,9 @@ def prediction_lines(p: Prediction) -> list[Part]:
 
     first = min(p.rows, key=lambda row: row.size_bytes).best.algorithm
     always = "" if p.crossovers else " at every size"
-    lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {first} is best{always}"]
+    rivals = len(p.rows[0].candidates) > 1
+    verdict = f"{first} is best{always}" if rivals else first
+    lines: list[Part] = [f"{p.collective.name} on {p.topology.name}, {p.nranks} ranks, {p.dtype}: {verdict}"]
     lines += [f"from about {_about(c.size_bytes)} on {c.to} is best" for c in p.crossovers] + [""]
     names, others = _columns(p)
     made = table(">size", *(">" + name.replace("-", "\n") for name in names), ">best\nbusbw", gap=1)

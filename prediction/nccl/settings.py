@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -77,7 +78,10 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
         elif name == "NCCL_PROTO":
             values["protocols"] = _by_function(name, text, _PROTOCOLS, version)
         elif name == "NCCL_THREAD_THRESHOLDS":
-            values["thresholds"] = tuple(_integer(name, part, -2, 1 << 40) for part in text.split()[:6])
+            parts = text.split()
+            if len(parts) > 6:
+                raise MeasurementError(f"environment: {name}: {len(parts)} numbers; write at most 6")
+            values["thresholds"] = tuple(_integer(name, part, -2, 1 << 40) for part in parts)
         elif name.startswith("NCCL_"):
             elsewhere.append(name)
         else:
@@ -91,10 +95,9 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
 
 
 def _integer(name: str, text: str, low: int, high: int) -> int:
-    try:
-        value = int(text[:20])
-    except ValueError:
-        raise MeasurementError(f"environment: {name} = {quoted(text)} is not a whole number; write {low} to {high}") from None
+    if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise MeasurementError(f"environment: {name} = {quoted(text)} is not a whole number; write {low} to {high}")
+    value = int(text)
     if not low <= value <= high:
         raise MeasurementError(f"environment: {name} = {value} is out of range; write {low} to {high}")
     return value

@@ -87,7 +87,7 @@ class Recent:
         self.kept = self.fresh + self.kept
         self.fresh = []
         for access in self.kept[KEPT:]:
-            self.older = np.maximum(self.older, np.maximum(access.last_sent, access.last_done))
+            self.older = np.maximum(self.older, access.last_done)  # no earlier than ``last_sent``
         del self.kept[KEPT:]
 
 
