@@ -171,7 +171,7 @@ def test_a_full_disk(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     def full(*args: object, **kwargs: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(cli, "_say", full)
+    monkeypatch.setattr("commands.lists.say", full)
     assert "cannot write: No space left on device" in refused(capsys, ["topologies"])
 
 
@@ -179,7 +179,7 @@ def test_not_enough_memory(capsys: pytest.CaptureFixture[str], monkeypatch: pyte
     def too_much(*args: object, **kwargs: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(cli, "_say", too_much)
+    monkeypatch.setattr("commands.lists.say", too_much)
     assert "more memory than there is" in refused(capsys, ["topologies"])
 
 
@@ -187,7 +187,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object, **kwargs: object) -> None:
         raise ValueError("of ours")
 
-    monkeypatch.setattr(cli, "_say", broken)
+    monkeypatch.setattr("commands.lists.say", broken)
     with pytest.raises(ValueError, match="of ours"):
         cli.main(["topologies"])
 

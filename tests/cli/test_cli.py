@@ -93,6 +93,23 @@ def test_model_options_and_text_units_reach_the_simulator(capsys: pytest.Capture
     assert half == pytest.approx(2 * 7 * (1e-6 + 2**26 / (8 * 12.5e9)), rel=1e-12)
 
 
+def test_a_seed_reaches_all_that_draws(capsys: pytest.CaptureFixture[str]) -> None:
+    hashed = ["simulate", "-t", "fat-tree", "-c", "all-to-all", "-a", "direct", "-s", "64KiB", "--model"]
+    asked = (
+        ["routing=ecmp"],
+        ["routing=ecmp", "--seed", "5"],
+        ["routing=ecmp,routing-seed=5"],
+        ["routing=ecmp,routing_seed=5", "--seed", "7"],
+    )
+    runs = [read(capsys, *hashed, *words) for words in asked]
+    assert [found["model"]["routing_seed"] for found in runs] == [0, 5, 5, 5]
+    first, *others = [[(link["src"], link["dst"], link["bytes"]) for link in found["links"]] for found in runs]
+    assert all(links == others[0] != first for links in others)
+    drawn = ["show", "-t", "star", "--param", "gpus=16", "-c", "sendrecv", "-a", "random-permutation", "-s", "4KiB", "--seed"]
+    ends = [[(send["src"], send["dst"]) for send in read(capsys, *drawn, seed)["sends"]] for seed in ("0", "5", "5")]
+    assert ends[0] != ends[1] == ends[2]
+
+
 def test_options_channels_slices_dtype_and_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     chain = ["-t", "dgx-a100", "-c", "broadcast", "-a", "chain", "-s", "1MiB"]
     found = read(capsys, "simulate", *chain, "--nodes", "2", "--option", "root=3", "--slices", "4", "--channels", "2", "--dtype", "float16")

@@ -36,7 +36,7 @@ def test_variables_and_versions_change_it(capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--library", "rccl"], 'library "rccl" is not known'),
+        (["--library", "cnccl"], 'library "cnccl" is not known; did you mean "nccl"'),
         (["--nccl-version", "two"], "write it as 2.21"),
         (["--env", "NCCL_ALGO"], "write --env key=value"),
         (["--env", "NCCL_ALGO=rong"], "rong"),

@@ -29,6 +29,19 @@ def test_a_star_is_simulated_without_heavy_libraries() -> None:
     assert not {"scipy", "matplotlib", "streamlit", "altair", "rich"} & set(done.stderr.split())
 
 
+def test_only_the_module_of_the_command_is_imported() -> None:
+    told = "print(*(name for name in sys.modules if name.startswith('commands.')))"
+    script = f"import sys, cli; assert cli.main(['topologies', '--help']) == 0; {told}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert sorted(done.stdout.splitlines()[-1].split()) == ["commands.lists", "commands.options"]
+
+
+def test_every_command_of_the_table_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--help"]) == 0
+    listed = capsys.readouterr().out.split("Commands:")[1].splitlines()
+    assert [line.split()[0] for line in listed if line[:3].strip()] == list(cli.COMMANDS)
+
+
 def test_more_than_a_thousand_links_and_ranks_are_summed_up(capsys: pytest.CaptureFixture[str]) -> None:
     n, size = 1001, 4096
     found = simulated(capsys, n)

@@ -1,0 +1,36 @@
+"""All algorithms at all sizes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from commands.options import AsJson, Dtype, Engine, Faults, Knobs, Machine, Nodes, Params, Seed, What, say, wrong
+
+
+def predict(
+    topology: Machine, collective: What,
+    sizes: Annotated[str, typer.Option(help="first:last:step, as 8B:8GiB:x2 or 1MiB:1GiB:+64MiB, or 1MiB,4MiB", show_default=False)],
+    nodes: Nodes = None, param: Params = None, dtype: Dtype = "float32", model: Knobs = None, engine: Engine = "auto",
+    algorithm: Annotated[list[str] | None, typer.Option("--algorithm", "-a", help="only this one (may be repeated)")] = None,
+    fault: Faults = None, seed: Seed = "0", as_json: AsJson = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="CSV only")] = False,
+) -> None:  # fmt: skip
+    """All algorithms at every size: which is best where, and from which size on another is."""
+    from prediction.limits import machine_of
+    from prediction.predict import predict as run
+    from topologies.units import parse_sizes
+    from views import arguments, records, terminal
+    from views.bar import bar
+
+    if as_json and as_csv:
+        raise wrong("--json and --csv: write one of them")
+    wanted, knobs, lot = parse_sizes(sizes, "--sizes"), *arguments.model_and_seed(model, seed)
+    machine = machine_of(topology, arguments.parameters(nodes, param), fault or (), lot)
+    with bar("runs") as progress:
+        found = run(machine, collective, wanted, model=knobs, dtype=dtype, algorithms=algorithm, engine=engine, progress=progress)
+    if as_csv:
+        say(records.prediction_csv(found))
+    else:
+        say(records.dumps(records.prediction_record(found, lot)) if as_json else terminal.prediction_lines(found))
