@@ -47,6 +47,20 @@ def pipeline(schedule: Schedule, slices: int) -> Schedule:
     return _shared(schedule.name, [schedule] * slices, parts)
 
 
+def repeated(schedule: Schedule, times: int) -> Schedule:
+    """The schedule on ``times`` equal shares of the data, one after the other through the same queues: a place begins the next share
+    when it has sent all of the one before."""
+    if times < 1:
+        raise ScheduleError(f"{schedule.name}: times {times} must be at least 1")
+    if times == 1:
+        return schedule
+    parts = []
+    for k in range(times):
+        columns = _share(schedule, k, times)
+        parts.append(columns | {"step": columns["step"] + k * schedule.steps})
+    return _shared(schedule.name, [schedule] * times, parts)
+
+
 def relabel(schedule: Schedule, new: Sequence[int] | Ints) -> Schedule:
     """Rank r plays the part that ``new`` gives it: old rank r becomes ``new[r]``, with the chunks it owns."""
     rank = np.asarray(new, dtype=np.int64)

@@ -14,7 +14,7 @@ from topologies.graph import Topology
 from topologies.registry import Count, topology
 from topologies.server import Server, cluster
 
-_HYBRID_CUBE_MESH = (
+HYBRID_CUBE_MESH = (
     (0, 2, 1, 1, 2, 0, 0, 0),
     (2, 0, 1, 2, 0, 1, 0, 0),
     (1, 1, 0, 2, 0, 0, 2, 0),
@@ -26,7 +26,7 @@ _HYBRID_CUBE_MESH = (
 )
 """NVLinks between GPUs of a DGX-1V (msccl-tools, ``topologies/nvidia.py``); other systems number the GPUs otherwise."""
 
-_DGX_1V = Server("dgx-1v", "nvlink2", "pcie3", "qpi", "ib-edr", 36, gpus_per_pcie=2, boards=0, mesh=_HYBRID_CUBE_MESH)
+_DGX_1V = Server("dgx-1v", "nvlink2", "pcie3", "qpi", "ib-edr", 36, gpus_per_pcie=2, boards=0, mesh=HYBRID_CUBE_MESH)
 _DGX_2 = Server("dgx-2", "nvlink2", "pcie3", "upi", "ib-edr", 36, gpus_per_pcie=2, gpus=16, boards=2, trunk=48)
 DGX_A100 = Server("dgx-a100", "nvlink3", "pcie4", "xgmi-cpu", "ib-hdr", 40, gpus_per_pcie=2, nics_per_pcie=2)
 DGX_H100 = Server("dgx-h100", "nvlink4", "pcie5", "upi2", "ib-ndr", 64, multicast=True)

@@ -42,9 +42,10 @@ def most_servers(rails: int, ports: int, unit: int = 0) -> int:
 
 
 def infiniband(
-    name: str, nics: Sequence[Sequence[str]], kind: str, ports: int, *, unit: int = 0, units: int = 0, sharp: bool = True
+    name: str, nics: Sequence[Sequence[str]], kind: str, ports: int, *, unit: int = 0, units: int = 0, sharp: bool = True, lanes: int = 1
 ) -> tuple[list[Node], list[Link]]:
     """Switches of ``ports`` ports and the cables from ``nics[server][rail]`` up; with ``sharp`` every switch can reduce.
+    A NIC has ``lanes`` of the link type, to a port each of as many equal leaves seen as one.
 
     ``unit`` servers share a leaf a rail (0: half a leaf's ports go down). Servers that fit one unit need no spine: rails then meet
     only inside the servers. More get a non-blocking one: as few spines as have the ports and divide a leaf's uplinks evenly (with
@@ -61,17 +62,17 @@ def infiniband(
         way
         for server, row in enumerate(nics)
         for nic, leaf in zip(row, rows[server // down], strict=True)
-        for way in both_ways(link_of(kind, nic, leaf))
+        for way in both_ways(link_of(kind, nic, leaf, lanes))
     ]
     if len(rows) == 1 and not units:
         return [Node(leaf, "switch", reduces=sharp) for leaf in leaves], links
     count = next(s for s in range(1, down + 1) if down % s == 0 and s * ports >= len(leaves) * down)
     spines = [f"spine{i}" for i in range(count)]
-    links += [way for leaf in leaves for spine in spines for way in both_ways(link_of(kind, leaf, spine, down // count))]
+    links += [way for leaf in leaves for spine in spines for way in both_ways(link_of(kind, leaf, spine, down // count * lanes))]
     return [Node(switch, "switch", reduces=sharp) for switch in leaves + spines], links
 
 
-def one_switch(nics: Sequence[Sequence[str]], kind: str, lanes: int) -> tuple[list[Node], list[Link]]:
+def one_switch(nics: Sequence[Sequence[str]], kind: str, lanes: int, *, sharp: bool = False) -> tuple[list[Node], list[Link]]:
     """All NICs, each by ``lanes`` of a link type, on one non-blocking switch ``fabric``: a network whose owner does not publish it."""
     links = [way for row in nics for nic in row for way in both_ways(link_of(kind, nic, "fabric", lanes))]
-    return [Node("fabric", "switch")], links
+    return [Node("fabric", "switch", reduces=sharp)], links

@@ -16,13 +16,14 @@ from topologies.links import link_of
 from topologies.registry import Count, topology
 
 
-def grace_node(prefix: str, s: int, gpus: int, per_cpu: int, c2c: int, nic: str) -> tuple[list[Node], list[Link]]:
-    """GPUs with a NIC each, a Grace for ``per_cpu`` GPUs with ``c2c`` links to each."""
+def grace_node(prefix: str, s: int, gpus: int, per_cpu: int, c2c: int, nic: str, nics: int | None = None) -> tuple[list[Node], list[Link]]:
+    """GPUs with a NIC each (or ``nics``, spread evenly), a Grace for ``per_cpu`` GPUs with ``c2c`` links to each."""
     cpus = -(-gpus // per_cpu)
+    nics = gpus if nics is None else nics
     nodes = [Node(f"{prefix}gpu{g}", "gpu", s) for g in range(gpus)]
-    nodes += [Node(f"{prefix}nic{g}", "nic", s) for g in range(gpus)] + [Node(f"{prefix}cpu{c}", "cpu", s) for c in range(cpus)]
+    nodes += [Node(f"{prefix}nic{i}", "nic", s) for i in range(nics)] + [Node(f"{prefix}cpu{c}", "cpu", s) for c in range(cpus)]
     cables = [("nvlink-c2c", f"gpu{g}", f"cpu{g // per_cpu}", c2c) for g in range(gpus)]
-    cables += [(nic, f"nic{g}", f"cpu{g // per_cpu}", 16) for g in range(gpus)]
+    cables += [(nic, f"nic{i}", f"cpu{i * gpus // nics // per_cpu}", 16) for i in range(nics)]
     cables += [("grace-link", f"cpu{a}", f"cpu{b}", 1) for a, b in combinations(range(cpus), 2)]
     return nodes, [way for kind, a, b, lanes in cables for way in both_ways(link_of(kind, prefix + a, prefix + b, lanes))]
 

@@ -1,7 +1,7 @@
 """Generators by name: a plain function from parameters to ``Topology``, registered by ``@topology`` and found by discovery.
 
 A new topology is one new file in this package. The unit of a parameter is its annotation: ``Bandwidth`` reads "25GB/s",
-``Seconds`` "1us", ``Dims`` "4x4"; numbers are SI already.
+``Seconds`` "1us", ``Dims`` "4x4"; numbers are SI already. ``Annotated[str, "word", choices]`` takes one of the words.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import inspect
 import math
 import pkgutil
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_type_hints
 
@@ -21,7 +21,7 @@ from topologies.errors import TopologyError, nearest, quoted
 from topologies.graph import Topology
 from topologies.units import exact_bandwidth, exact_time, parse_bandwidth, parse_count, parse_time
 
-Unit = Literal["count", "bandwidth", "time", "dims", "flag", "ratio"]
+Unit = Literal["count", "bandwidth", "time", "dims", "flag", "ratio", "word"]
 Count = Annotated[int, "count"]
 Bandwidth = Annotated[float, "bandwidth"]
 Seconds = Annotated[float, "time"]
@@ -44,6 +44,8 @@ class Parameter:
     name: str
     unit: Unit
     default: Value
+    choices: tuple[str, ...] = ()
+    """The words allowed, in lower case; empty for every other unit."""
 
     @property
     def text(self) -> str:
@@ -82,7 +84,7 @@ def topology(function: Generator) -> Generator:
         raise TopologyError(f'topology "{name}" is registered twice; give one of the functions another name')
     hints = get_type_hints(function, include_extras=True)
     signature = inspect.signature(function)
-    known = {p.name: Parameter(p.name, _unit(hints[p.name]), p.default) for p in signature.parameters.values()}
+    known = {p.name: Parameter(p.name, *_unit(hints[p.name], p.default)) for p in signature.parameters.values()}
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Topology:
@@ -100,15 +102,17 @@ def _check_positive(parameter: Parameter, value: Any, where: str) -> None:
         parse_count(value, where)
     elif parameter.unit == "dims":
         _read_dims(value, where)
+    elif parameter.unit == "word":
+        read_word(value, parameter.choices, where)
     elif parameter.unit == "ratio" and not 0 < value < math.inf:
         raise TopologyError(f'{where}: {quoted(value)} is not a ratio; write a positive number as "2" or "1.5"')
 
 
-def _unit(hint: object) -> Unit:
+def _unit(hint: object, default: Value) -> tuple[Unit, Value, tuple[str, ...]]:
     while not hasattr(hint, "__metadata__"):
         hint = get_args(hint)[0]
-    unit: Unit = hint.__metadata__[0]
-    return unit
+    unit, choices = (*hint.__metadata__, ())[:2]
+    return unit, default, choices
 
 
 def _discover() -> dict[str, Entry]:
@@ -167,6 +171,15 @@ def _read(parameter: Parameter, value: Value, where: str) -> object:
             raise TopologyError(f"{where}: {quoted(value)} is neither true nor false")
         case "ratio":
             return _read_ratio(value, where)
+        case "word":
+            return read_word(value.lower() if isinstance(value, str) else value, parameter.choices, where)
+
+
+def read_word(value: object, choices: Collection[str], where: str) -> str:
+    """``value``, if it is one of the words; raises TopologyError with the nearest."""
+    if not isinstance(value, str) or value not in choices:
+        raise TopologyError(f"{where}: {quoted(value)} is not one of its words{nearest(str(value)[:80].lower(), choices)}")
+    return value
 
 
 def _read_dims(value: Value, where: str) -> tuple[int, ...]:

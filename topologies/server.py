@@ -48,6 +48,10 @@ class Server:
     uplink: str = ""
     """Link type of a PCIe switch to its CPU, where it is not ``pcie``."""
     sharp: bool = True
+    lanes: int | None = None
+    """NVLinks of a GPU to its board, where they are not ``nvlink``'s."""
+    slot: int | None = None
+    """PCIe lanes of a GPU, where they are not ``pcie``'s."""
 
     def nics(self, gpus: int) -> int:
         """NIC nodes of a server of which ``gpus`` are used."""
@@ -116,13 +120,13 @@ def _cables(server: Server, gpus: int) -> Iterator[tuple[str, str, str, int | No
     cpus = _cpus(server, gpus)
     per_board = server.gpus // server.boards if server.boards else 0
     if server.boards:
-        yield from ((server.nvlink, f"gpu{g}", _board(server, g // per_board), None) for g in range(gpus))
+        yield from ((server.nvlink, f"gpu{g}", _board(server, g // per_board), server.lanes) for g in range(gpus))
     if server.trunk and gpus > per_board:
         yield server.nvlink, _board(server, 0), _board(server, 1), server.trunk
     if server.mesh:
         pairs = combinations(range(gpus), 2)
         yield from ((server.nvlink, f"gpu{a}", f"gpu{b}", server.mesh[a][b]) for a, b in pairs if server.mesh[a][b])
-    yield from ((server.pcie, f"gpu{g}", f"pcie{g // server.gpus_per_pcie}", None) for g in range(gpus))
+    yield from ((server.pcie, f"gpu{g}", f"pcie{g // server.gpus_per_pcie}", server.slot) for g in range(gpus))
     kind, lanes = server.nic_pcie
     yield from ((kind or server.pcie, f"nic{i}", f"pcie{i // server.nics_per_pcie}", lanes) for i in range(server.nics(gpus)))
     yield from ((server.uplink or server.pcie, f"pcie{i}", f"cpu{cpu}", None) for i, cpu in enumerate(cpus))

@@ -9,6 +9,7 @@ from prediction.nccl.version import Algorithm, Version
 from topologies.errors import MeasurementError, nearest, quoted
 
 Pattern = Literal["balanced-tree", "split-tree", "tree", "ring", "nvls", "collnet-direct"]
+PATTERNS: tuple[Pattern, ...] = get_args(Pattern)
 """NCCL's patterns 1 to 6, in order."""
 Path = Literal["LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"]
 PATHS: tuple[Path, ...] = get_args(Path)
@@ -20,7 +21,11 @@ CPUS: tuple[Cpu, ...] = get_args(Cpu)
 @dataclass(frozen=True, slots=True)
 class Graph:
     """One search result: ``channels`` of ``bw_intra`` inside a node and ``bw_inter`` between nodes [B/s, one direction], the
-    farthest path of either, and ``latency_inter`` [s] of the NICs. ``same_channels``: every channel has the same order of GPUs."""
+    farthest path of either, and ``latency_inter`` [s] of the NICs. ``same_channels``: every channel has the same order of GPUs.
+
+    ``orders``: for each channel the GPUs of a node by local index, from where it enters to where it leaves; a tree's from the NIC on.
+    ``nics``: by which NIC of the node it enters and by which it leaves; none in one node. Empty: not known (a graph from elsewhere).
+    """
 
     channels: int
     bw_intra: float
@@ -31,10 +36,15 @@ class Graph:
     same_channels: bool = True
     latency_inter: float = 0.0
     cross_nic: int = 0
+    orders: tuple[tuple[int, ...], ...] = ()
+    nics: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         if self.channels < 1 or not self.bw_intra > 0 or not self.bw_inter > 0 or self.latency_inter < 0:
             raise MeasurementError(f"NCCL graph {self.pattern}: channels and bandwidths are above 0, a latency not below; got {self}")
+        for rows in (self.orders, self.nics):
+            if rows and len(rows) != self.channels:
+                raise MeasurementError(f"NCCL graph {self.pattern}: {len(rows)} rows for {self.channels} channels; write one a channel")
         for path in (self.type_intra, self.type_inter):
             if path not in PATHS:
                 raise MeasurementError(f"NCCL graph {self.pattern}: {quoted(path)} is not a path type{nearest(str(path), PATHS)}")

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from prediction.nccl.constants import GB
-from prediction.nccl.graphs import Cpu, Graph, Graphs, Path
+from prediction.nccl.graphs import Cpu, Graph, Graphs, Path, Pattern
+from prediction.nccl.orders import ring_orders, switch_orders, tree_orders
 from prediction.nccl.version import Version
 from topologies.errors import MeasurementError
 
@@ -28,9 +29,25 @@ _INTER: _Lists = (
 _NEWER_INTRA: dict[float, tuple[int, int]] = {18: (2, 27), 45: (2, 29)}
 _NEWER_INTER: dict[float, tuple[int, int]] = {96: (2, 27), 45.1: (2, 27), 80: (2, 29), 86: (2, 30)}
 """Speeds that Blackwell's lists had not from the start."""
-_WORTH = 0.49
+SAME_TRIES = 1 << 8
+"""For a search with one order for all channels; each takes one for every GPU and one more."""
+WORTH = 0.49
 """A next speed below this part of the best is not tried."""
 _NVLS_HEADS, _DIRECT_HEADS, _WIDE_DOMAIN = 32, 8, 32
+
+
+def trial_speeds(nodes: int, sm: int, version: Version) -> list[float]:
+    """Speeds of a channel that are tried [B/s], fast to slow."""
+    lists, newer = (_INTRA, _NEWER_INTRA) if nodes == 1 else (_INTER, _NEWER_INTER)
+    values = next(values for least, values in lists if sm >= least)
+    if sm >= 100:
+        values = tuple(value for value in values if version >= newer.get(value, ()))
+    return [value * GB for value in values]
+
+
+def worth_doubling(speed: float, channels: int, sm: int) -> bool:
+    """Whether fast channels are split in two of half the speed [B/s]."""
+    return speed >= 25 * GB and not (sm > 80 and speed < 50 * GB and channels > 4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +95,7 @@ class _Search:
 
     @property
     def speeds(self) -> list[float]:
-        """Trial speeds [B/s], fast to slow."""
-        lists, newer = (_INTRA, _NEWER_INTRA) if self.nodes == 1 else (_INTER, _NEWER_INTER)
-        values = next(values for sm, values in lists if self.machine.sm >= sm)
-        if self.machine.sm >= 100:
-            values = tuple(value for value in values if self.version >= newer.get(value, ()))
-        return [value * GB for value in values]
+        return trial_speeds(self.nodes, self.machine.sm, self.version)
 
     @property
     def most(self) -> float:
@@ -111,16 +123,23 @@ class _Search:
         while faster and self.ring_channels(faster[-1])[0] >= channels:
             speed = faster.pop()
         same = self.nodes == 1 and self.machine.gpus < _WIDE_DOMAIN
-        return Graph(channels, speed, speed, "ring", "NVL", self.near() if straight else "PXN", same, cross_nic=cross)
+        gpus, nics, beside = self.machine.gpus, self.machine.nics, self.machine.shared or self.machine.grace
+        orders, ways = (
+            (switch_orders(channels, gpus), ()) if self.nodes == 1 else ring_orders(channels, gpus, nics, exchange=cross > 0, shared=beside)
+        )
+        return Graph(
+            channels, speed, speed, "ring", "NVL", self.near() if straight else "PXN", same, cross_nic=cross, orders=orders, nics=ways
+        )
 
     def ring_channels(self, speed: float) -> tuple[int, int]:
         """How many rings fit at a speed, and whether they change NICs from node to node (2) or not (0). A ring that leaves by
-        another GPU next to its NIC, or by the NIC of another GPU, uses one NVLink less; over NVLink to the NIC it came from, all."""
+        another GPU next to its NIC or its Grace, or by the NIC of another GPU, uses one NVLink less; over NVLink to the NIC it came
+        from, all."""
         if self.nodes == 1:
             return self.links(speed), 0
         gpus = self.machine.gpus
         straight = min(self.at_nics(speed), gpus * self.links(speed) // (gpus - 1))
-        if self.machine.shared:
+        if self.machine.shared or self.machine.grace:
             return straight, 0
         around, crossing = min(self.at_nics(speed), self.links(speed)), straight // 2 * 2
         return (crossing, 2) if crossing > around else (around, 0)
@@ -131,7 +150,7 @@ class _Search:
         for speed in self.speeds:
             if speed > self.most:
                 continue
-            if channels and speed / best <= _WORTH:
+            if channels and speed / best <= WORTH:
                 break
             found = min(fits(speed), most)
             if found * speed > channels * best * (1 + 1e-9):
@@ -144,23 +163,35 @@ class _Search:
 
     def doubled(self, channels: int, speed: float, most: int) -> tuple[int, float]:
         """Fast channels are split in two of half the speed, as long as there may be so many."""
-        few = self.machine.sm > 80 and speed < 50 * GB and channels > 4
-        count = channels if speed < 25 * GB or few else min(2 * channels, most)
+        count = min(2 * channels, most) if worth_doubling(speed, channels, self.machine.sm) else channels
         return count, speed * channels / count
 
     def tree(self, ring: Graph) -> Graph:
-        """As many chains as rings; their NVLinks may go faster, up to twice the NICs' speed."""
-        speed = self.raised(ring.bw_intra, 2 * ring.bw_inter, lambda speed: self.chains(ring.channels, speed))
+        """As many chains as rings."""
+        first, speed = self.chain_speeds(ring)
         if self.nodes == 1:
-            plain = speed > ring.bw_intra and self.machine.sm >= 90  # found only after the balanced tree was given up
-            return Graph(ring.channels, speed, speed, "tree" if plain else "balanced-tree", same_channels=ring.same_channels)
+            plain = speed > first and self.machine.sm >= 90  # found only after the balanced tree was given up
+            pattern: Pattern = "tree" if plain else "balanced-tree"
+            same = ring.same_channels and ring.channels * (self.machine.gpus + 1) <= SAME_TRIES
+            return Graph(ring.channels, speed, speed, pattern, same_channels=same, orders=ring.orders)
         balanced = self.machine.shared or self.machine.grace or self.machine.sm < 90
-        return Graph(ring.channels, speed, ring.bw_inter, "balanced-tree" if balanced else "tree", "NVL", self.near(), False)
+        return self.chain_graph(ring.channels, speed, first, "balanced-tree" if balanced else "tree")
+
+    def chain_speeds(self, ring: Graph) -> tuple[float, float]:
+        """Between nodes and inside: a trial speed, which a ring's that was split in two need not be; NVLinks may go faster, up to twice
+        as fast."""
+        first = next((speed for speed in self.speeds if speed <= ring.bw_inter), ring.bw_inter)
+        return first, self.raised(first, 2 * first, lambda speed: self.chains(ring.channels, speed))
+
+    def chain_graph(self, channels: int, intra: float, inter: float, pattern: Pattern) -> Graph:
+        balanced = pattern == "balanced-tree" and (self.machine.shared or self.machine.grace)
+        orders, ways = tree_orders(channels, self.machine.gpus, self.machine.nics, balanced=balanced)
+        return Graph(channels, intra, inter, pattern, "NVL", self.near(), False, orders=orders, nics=ways)
 
     def chain(self, ring: Graph) -> Graph:
         """CollNet's chain: a tree whose root alone meets the NIC."""
-        speed = self.raised(ring.bw_intra, 2 * ring.bw_inter, lambda speed: self.chains(ring.channels, speed))
-        return Graph(ring.channels, speed, ring.bw_inter, "tree", "NVL", self.near(), False)
+        first, speed = self.chain_speeds(ring)
+        return self.chain_graph(ring.channels, speed, first, "tree")
 
     def chains(self, channels: int, speed: float) -> bool:
         """Every GPU but the last of a chain sends on. In one node chains start alike, so the last bit of room is not found."""

@@ -18,7 +18,7 @@ CASES = [(a.collective.name, a.name) for name in TAUGHT for a in catalogue(COLLE
 
 
 def teach(locale: str = "en-US", **query: str) -> AppTest:
-    at = AppTest.from_file(APP, default_timeout=30)
+    at = AppTest.from_file(APP, default_timeout=110)  # seconds of the clock, as for Explore
     at.context = {"locale": locale}
     for key, value in query.items():
         at.query_params[key] = value

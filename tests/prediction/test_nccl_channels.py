@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from prediction.nccl.channels import channels_and_threads, comm_channels, nvls_channels
 from prediction.nccl.enabled import Call
 from prediction.nccl.graphs import Graphs
@@ -43,6 +45,20 @@ def test_channel_count_follows_variables() -> None:
         nvls_channels(graphs(name, nodes, "2.30"), Settings()) for name, nodes in (("dgx-h100", 1), ("dgx-b200", 1), ("dgx-b200", 4))
     ] == [16, 24, 24]
     assert nvls_channels(found, settings({"NCCL_NVLS_NCHANNELS": "20"}, found.version)) == 20
+
+
+@pytest.mark.parametrize(
+    ("release", "local", "nodes", "nic", "wanted"),
+    [
+        ("2.30", 8, 2, 96e9, 24), ("2.30", 9, 2, 96e9, 32), ("2.30", 9, 3, 96e9, 24), ("2.30", 8, 2, 95e9, 32), ("2.30", 8, 3, 48e9, 24),
+        ("2.30", 8, 3, 47e9, 32), ("2.29", 8, 3, 96e9, 32),
+    ],
+)  # fmt: skip
+def test_nvls_channels_of_blackwell_between_nodes(release: str, local: int, nodes: int, nic: float, wanted: int) -> None:
+    found = graphs("dgx-b200", 2, "2.30")
+    assert found.nvls is not None
+    nvls = replace(found.nvls, bw_inter=nic)
+    assert nvls_channels(replace(found, version=version(release), ranks=local * nodes, nodes=nodes, nvls=nvls), Settings()) == wanted
 
 
 def test_a_small_call_meets_whole_cells() -> None:

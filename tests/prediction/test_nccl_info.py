@@ -165,6 +165,20 @@ def test_lines_of_two_communicators_may_alternate() -> None:
     assert (small.nranks, small.rings, small.neighbours) == (3, {0: (0, 2, 1)}, {})
 
 
+def test_searches_are_those_of_one_process() -> None:
+    """Each rank prints the graphs it found: lines of two that alternate belong to the one that said them, and the first counts."""
+    comm = [line for rank in (0, 1) for line in say(rank, f"comm 0x{rank} rank {rank} nRanks 4 nNodes 1 localRanks 4")]
+    first = say(0, "Pattern 4, crossNic 0, nChannels 2, bw 40.0/40.0, type NVL/PIX, sameChannels 1", " 0 : GPU/0 GPU/1", " 1 : GPU/1 GPU/0")
+    second = say(1, "Pattern 1, crossNic 0, nChannels 1, bw 7.0/7.0, type NVL/PIX, sameChannels 0", " 0 : GPU/8 GPU/9", " 1 : GPU/9 GPU/8")
+    mixed = [line for pair in zip(first, second, strict=True) for line in pair]
+    (search,) = one(comm + mixed).searches
+    assert (search.pattern, search.bw_intra_Bps, search.channels) == (4, 40e9, (("GPU/0", "GPU/1"), ("GPU/1", "GPU/0")))
+    unknown = [line.replace("host0:101:901", "host9:7:7") for line in mixed]  # of a process that has not said its communicator
+    assert one(comm + unknown).searches == (search,)
+    (other,) = one(comm + mixed[1::2]).searches
+    assert (other.pattern, other.channels) == (1, (("GPU/8", "GPU/9"),))  # one channel was announced
+
+
 def test_lines_glued_together_and_without_prefix() -> None:
     text = "NCCL INFO Channel 00/01 :  0  1\n" + "x:1:2 [3] NCCL INFO a x:1:2 [3] NCCL INFO Trees [0] 1/-1/-1->0->-1|0->1->-1/-1/-1\n"
     found = one(text.split("\n"))

@@ -6,13 +6,14 @@ import pytest
 
 from prediction.nccl.channels import comm_channels
 from prediction.nccl.graphs import Graph
-from prediction.nccl.machines import graphs_of
+from prediction.nccl.machines import graphs_of, machine_of
+from prediction.nccl.rates import nvlink_rate
 from prediction.nccl.search import Machine, search
 from prediction.nccl.settings import Settings
 from prediction.nccl.version import version
 from topologies import make
 from topologies.errors import MeasurementError
-from topologies.graph import Topology
+from topologies.graph import Link, Node, Topology, both_ways
 
 GB = 1e9
 A100, H100, H800, B200 = 240 * GB, 370.8 * GB, 164.8 * GB, 721.8 * GB
@@ -129,18 +130,50 @@ def test_topologies_are_these_machines(preset: str, params: dict[str, object], n
     assert graphs_of(topology, version("2.30"), collnet=True) == search(MACHINES[name], nodes, version("2.30"), collnet=True)
 
 
-@pytest.mark.parametrize("name", ["dgx-1v", "ring", "torus"])
-def test_topologies_without_nvswitches_are_refused(name: str) -> None:
-    with pytest.raises(MeasurementError, match="no closed form"):
-        graphs_of(make(name), version("2.30"))
+def test_the_closed_form_takes_nvswitches_only() -> None:
+    for name in ("dgx-1v", "gh200-quad"):
+        with pytest.raises(MeasurementError, match="there is no closed form"):
+            machine_of(make(name), version("2.30"))
+    with pytest.raises(MeasurementError, match="no closed form for a bare graph"):
+        graphs_of(make("ring"), version("2.30"))
+
+
+@pytest.mark.parametrize(
+    ("sm", "release", "rate"),
+    [
+        (70, "2.16", 22.0), (80, "2.16.5", 22.0), (80, "2.17", 20.0), (90, "2.19", 20.0), (90, "2.20", 20.6), (80, "2.30", 20.0),
+        (100, "2.27.3", 40.0), (100, "2.27.4", 40.1), (103, "2.19", 40.0),
+    ],
+)  # fmt: skip
+def test_the_rate_of_an_nvlink(sm: int, release: str, rate: float) -> None:
+    assert nvlink_rate(sm, version(release)) == rate * GB
+    topology = make("dgx-h100")
+    assert machine_of(topology, version("2.19"))[0].nvlink == 18 * 20 * GB
+    assert machine_of(topology, version("2.20"))[0].nvlink == pytest.approx(H100)
+
+
+def test_nics_are_shared_where_each_has_two_gpus_on_its_switch() -> None:
+    pairs = make("azure-ndv4", {"nodes": 2})
+    assert machine_of(pairs, version("2.30"))[0].shared
+    extra = [node for s in (0, 1) for node in (Node(f"s{s}.far", "nic", s),)]  # one more NIC, next to a CPU and to no GPU
+    links = [
+        way
+        for s in (0, 1)
+        for a, b, like in ((f"s{s}.far", f"s{s}.cpu0", ("s0.nic0", "s0.pcie0")), (f"s{s}.far", "leaf0", ("s0.nic0", "leaf0")))
+        for cable in (pairs.link(*like),)
+        for way in both_ways(Link(a, b, cable.kind, cable.lanes, cable.bandwidth, cable.latency))
+    ]
+    more = Topology.build("more", [*pairs.nodes, *extra], [*pairs.links, *links])
+    machine, nodes = machine_of(more, version("2.30"))
+    assert (machine.nics, machine.shared, nodes) == (9, False, 2)
 
 
 def test_domains_must_be_equal() -> None:
     topology = make("dgx-h100", {"nodes": 2})
     nodes = [node for node in topology.nodes if node.name != "s1.gpu7"]
     links = [link for link in topology.links if "s1.gpu7" not in (link.src, link.dst)]
-    with pytest.raises(MeasurementError, match="its NVLink domains differ"):
-        graphs_of(Topology.build("uneven", nodes, links), version("2.30"))
+    with pytest.raises(MeasurementError, match="not all alike behind NVSwitches"):
+        machine_of(Topology.build("uneven", nodes, links), version("2.30"))
 
 
 def test_slow_networks_still_get_a_graph() -> None:

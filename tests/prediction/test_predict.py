@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from algorithms.collectives import ALL_REDUCE
-from algorithms.registry import catalogue, find
+from algorithms.registry import Algorithm, catalogue, find
 from prediction.expected import expected
 from prediction.explain import explain
 from prediction.limits import MAX_GPUS, MAX_SENDS, limited_launch, machine_of
-from prediction.predict import MAX_SLICES, SLICE_BYTES, predict, slices_for
+from prediction.predict import MAX_SLICES, SLICE_BYTES, Candidate, Progress, Runner, predict, slices_for
 from sim.model import Model
 from sim.simulate import make_launch, run_collective
 from topologies import make
@@ -67,6 +67,23 @@ def test_one_refusal_hides_no_other() -> None:
     table = predict(make("dgx-a100"), "all-reduce", [4096])
     assert "needs a switch that reduces" in table.skipped["sharp"]
     assert {c.algorithm for c in table.rows[0].candidates} >= {"ring", "halving-doubling"}
+
+
+def test_an_algorithm_that_is_refused_at_one_size_is_in_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Runner.run
+
+    def some(self: Runner, algorithm: Algorithm, nbytes: int, progress: Progress | None = None) -> Candidate:
+        if algorithm.name == "swing" and nbytes == 2048:
+            raise ScheduleError("links are shared")
+        return run(self, algorithm, nbytes, progress)
+
+    monkeypatch.setattr(Runner, "run", some)
+    table = predict(make("ring"), "all-reduce", [1024, 2048, 4096], algorithms=["ring", "swing"])
+    assert table.skipped == {"swing": "links are shared"}
+    assert [[c.algorithm for c in row.candidates] for row in table.rows] == [["ring"]] * 3
+    assert table.crossovers == ()
+    with pytest.raises(ScheduleError, match=r"no algorithm for all-reduce on .*links are shared"):
+        predict(make("ring"), "all-reduce", [2048], algorithms=["swing"])
 
 
 def test_it_can_be_cancelled_and_says_how_far_it_is() -> None:

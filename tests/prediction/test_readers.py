@@ -14,7 +14,7 @@ from nccl_writer import SIZES, write
 from algorithms.collectives import COLLECTIVES
 from prediction.compare import compare
 from prediction.readers import read_log, read_text
-from prediction.tables import Table
+from prediction.tables import ITEMSIZE, Table
 from topologies.errors import MeasurementError
 
 NAMED = sorted(set(PER_RANK) | {"all-reduce", "broadcast", "reduce", "sendrecv"})
@@ -59,6 +59,7 @@ def test_osu_reads_back(name: str, nodes: int, full: bool) -> None:
     (table,) = read_text(osu_text(name, n, times(n), full=full), "x")
     checked(table, name, n, times(n), halves=1)
     assert table.nservers == (None if n == 2 else nodes)
+    assert [row.count for row in table.rows] == [size // ITEMSIZE[table.dtype] // (n if name in PER_RANK else 1) for size in times(n)]
     assert table.dtype == ("float" if name in ("all-reduce", "reduce-scatter", "reduce") else "char")
     assert any("is that of one rank" in note for note in table.notes) == (name in OSU_PER_RANK)
 

@@ -35,6 +35,13 @@ def test_what_is_alike() -> None:
     assert found.like((6, 9)) != found.like((9, 6))  # of two servers: not exchanged as a whole
     slow = MACHINES["slow-leg"]
     assert symmetry(slow, slow.gpus, frozenset({"g0"})).first == (0, 1, 2, 3, 1)
+    ports = Topology.build(
+        "ports",
+        [*(Node(f"g{i}", "gpu", injection=9e9 - (i == 2), ejection=8e9 - (i == 4)) for i in range(6)), Node("s", "switch")],
+        [Link(f"g{i}", "s", "link", 1, 2e9, 1e-6 + 1e-9 * (i == 3)) for i in range(6)]
+        + [Link("s", f"g{i}", "link", 1, 2e9, 1e-6 + 1e-9 * (i == 1)) for i in range(6)],
+    )
+    assert symmetry(ports, ports.gpus, frozenset()).first == (0, 1, 2, 3, 4, 0)
     ring = MACHINES["ring"]
     assert symmetry(ring, ring.gpus, frozenset()).kinds == list(range(6))  # turned, but not exchanged in pairs
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from topologies import Topology, TopologyError, get, make, names, read_cluster, write_cluster
-from topologies.dgx import _HYBRID_CUBE_MESH
+from topologies.dgx import HYBRID_CUBE_MESH
 from topologies.faults import apply_faults
 from topologies.registry import check_size
 
@@ -108,8 +108,8 @@ def test_leaf_spine_oversubscription_is_the_ratio_of_down_to_up() -> None:
 
 
 def test_cube_mesh_uses_six_links_a_gpu_both_ways_alike() -> None:
-    assert {sum(row) for row in _HYBRID_CUBE_MESH} == {6}
-    assert tuple(zip(*_HYBRID_CUBE_MESH, strict=True)) == _HYBRID_CUBE_MESH
+    assert {sum(row) for row in HYBRID_CUBE_MESH} == {6}
+    assert tuple(zip(*HYBRID_CUBE_MESH, strict=True)) == HYBRID_CUBE_MESH
     lanes = Counter()
     for link in make("dgx-1v").links:
         lanes[link.src] += link.lanes * (link.kind == "nvlink2")

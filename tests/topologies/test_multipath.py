@@ -169,6 +169,21 @@ def test_ecmp_is_a_function_of_seed_ends_and_channel_alone() -> None:
     assert sum(first[a, b, 0] != first[a, b, 1] for a, b, c in flows if c) > 75
 
 
+def test_a_seed_is_no_source() -> None:
+    """Seed 3 and the GPU of number 7 are not seed 7 and the GPU of number 3."""
+    topology = make("fat-tree", {"k": 8})
+    number = {name: i for i, name in enumerate(topology.graph)}
+    leaf = topology.gpus[:4]
+    assert [number[gpu] for gpu in leaf] == [0, 1, 2, 3]
+    taken = {
+        (seed, src): tuple(tuple(nodes_of(paths.flow(leaf[src], "gpu127", channel))[1:]) for channel in range(8))
+        for seed in range(4)
+        for paths in [Paths(topology, "ecmp", seed)]
+        for src in range(4)
+    }
+    assert len(set(taken.values())) == 16
+
+
 def test_ecmp_spreads_over_both_tiers_of_a_fat_tree_independently() -> None:
     """16 ways through a k = 8 tree: 4 aggregation switches, then 4 core switches each. 5 sigma of a fair die."""
     paths = Paths(make("fat-tree", {"k": 8}), "ecmp", 1)

@@ -67,6 +67,7 @@ def test_links_that_lead_nowhere(read) -> None:
         ("GenuineIntel", 6, 106, "upi-ice", 3),
         ("GenuineIntel", 6, 143, "upi2", 4),
         ("GenuineIntel", 6, 173, "upi2-24", 4),
+        ("GenuineIntel", 6, 174, "upi2-24", 4),
         ("GenuineIntel", 6, 207, "upi2-20", 4),
         ("AuthenticAMD", 23, 49, "xgmi-cpu", 4),
         ("AuthenticAMD", 175, 1, "xgmi-cpu", 4),  # Milan as NCCL prints it
@@ -79,6 +80,32 @@ def test_sockets_follow_from_the_cpu(read, vendor: str, family: int, model: int,
     named = f'vendor="{vendor}" familyid="{family}" modelid="{model}"'
     assert cables(read(PAIR.replace('vendor="GenuineIntel" familyid="6" modelid="143"', named)))["cpu0", "cpu1"] == (kind, lanes)
     assert cables(read(PAIR.replace('arch="x86_64"', 'arch="arm64"')))["cpu0", "cpu1"] == ("grace-link", 1)
+
+
+@pytest.mark.parametrize(("speed", "kind"), [("8.0", "upi"), ("16.0", "upi-ice"), ("64.0", "upi2-24")])
+def test_an_unnamed_cpu_has_the_sockets_usual_with_the_fastest_pcie(read, speed: str, kind: str) -> None:
+    slow = re.sub(r"[0-9.]+ GT/s", "8.0 GT/s", PAIR.replace('vendor="GenuineIntel" familyid="6" modelid="143"', ""))
+    assert cables(read(slow.replace("8.0 GT/s", f"{speed} GT/s", 1)))["cpu0", "cpu1"][0] == kind
+
+
+def test_numa_nodes_of_one_socket_are_joined_wider(read) -> None:
+    """8 NUMA nodes of 2 sockets: 12 pairs within one have all links of the kind, 16 pairs across one each."""
+    empty = """<cpu numaid="{}" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
+      <nic><net name="n{}" dev="{}" speed="10000" port="0"/></nic></cpu>"""
+    text = PAIR.replace("</system>", "".join(empty.format(i, i, i + 10) for i in range(2, 8)) + "</system>")
+    sockets = {ends: cable for ends, cable in cables(read(text)).items() if ends[1].startswith("cpu") and ends[0].startswith("cpu")}
+    wide = {ends for ends, cable in sockets.items() if cable == ("upi2", 4)}
+    assert wide == {(f"cpu{half + i}", f"cpu{half + j}") for half in (0, 4) for i in range(4) for j in range(i + 1, 4)}
+    assert {cable for ends, cable in sockets.items() if ends not in wide} == {("upi2", 1)}
+    assert len(sockets) == 28
+
+
+def test_a_nic_of_unknown_speed_has_10_gigabits(read) -> None:
+    alone = re.sub(r"<nic><net name=\"a\".*?</nic>", "", PAIR, flags=re.DOTALL).replace('class="0x020000"', 'class="0x010802"')
+    for unknown in ("-1", "0"):
+        two = read(alone.replace('speed="-1"', f'speed="{unknown}"'), nodes=2)
+        assert two.link("s0.nic0", "leaf0").bandwidth == 10e9 / 8
+    assert read(alone.replace('speed="-1"', 'speed="1"'), nodes=2).link("s0.nic0", "leaf0").bandwidth == 1e6 / 8
 
 
 def test_what_is_missing_is_named_with_its_line_and_how_to_say_it(read) -> None:

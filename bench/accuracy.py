@@ -1,0 +1,91 @@
+"""How far predictions are from measured tables: cold, told two numbers, told a small log, beside the textbook, NCCL's tuner and a
+straight line, all of this run. Needs machines.csv and measurements.csv of one folder and nothing else. Errors are of time, in percent.
+
+Usage: python bench/accuracy.py [--measurements DIR] [--only NAME]... [--ablate PART]... [--json] [--picture FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from prediction.accuracy import BASELINES, COLD, TWO, judge  # noqa: E402  the path comes first
+from prediction.accuracy_errors import counted  # noqa: E402
+from prediction.accuracy_predictors import Predict, library_calibration, library_predictor  # noqa: E402
+from prediction.accuracy_tables import read_folder  # noqa: E402
+from topologies.errors import RingscopeError  # noqa: E402
+from views import records  # noqa: E402
+from views.accuracy import accuracy_lines, accuracy_record  # noqa: E402
+from views.bar import bar  # noqa: E402
+from views.terminal import page  # noqa: E402
+
+GIVEN = HERE.parent.parent / "shared" / "measurements"
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """TimeoutError inside after so long; 0: never."""
+
+    def ring(*_: object) -> None:
+        raise TimeoutError(f"over {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def limited(predict: Predict, seconds: float) -> Predict:
+    """The same, given up after ``seconds`` of one call."""
+
+    def run(*args: Any) -> Any:
+        with at_most(seconds):
+            return predict(*args)
+
+    return run
+
+
+def asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measurements", type=Path, default=GIVEN, help="folder with machines.csv and measurements.csv [%(default)s]")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a data set or a cluster; may be repeated")
+    parser.add_argument("--ablate", action="append", default=[], metavar="PART", help="leave a part of the prediction out, as simulation")
+    parser.add_argument("--version", default="", help="NCCL's, where the table does not say [2.21; 2.27 for Blackwell]")
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of one curve by one method; 0: none [%(default)g]")
+    parser.add_argument("--json", action="store_true", help="JSON only")
+    parser.add_argument("--picture", type=Path, help="predicted against measured, as PNG, SVG or PDF")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = asked()
+    try:
+        folder = read_folder(args.measurements, args.only)
+        predict = limited(library_predictor(args.ablate), max(0.0, args.limit))
+        with bar("curves") as progress:
+            report = judge(folder, predict, library_calibration(), version=args.version, progress=progress)
+        record = accuracy_record(report)
+        print(records.dumps(record) if args.json else page(accuracy_lines(record), sys.stdout.isatty()))
+        if args.picture:
+            from views.accuracy_picture import save_accuracy
+
+            save_accuracy({method: counted(report.rows.get(method, [])) for method in (COLD, TWO, *BASELINES)}, args.picture)
+    except (RingscopeError, OSError) as error:
+        print(f"accuracy: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
