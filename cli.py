@@ -19,6 +19,8 @@ COMMANDS = {
     "show": ("simulate", "show"),
     "predict": ("predict", "predict"),
     "compare": ("measured", "compare"),
+    "doctor": ("doctor", "doctor"),
+    "calibrate": ("calibrate", "calibrate"),
     "verify": ("verify", "verify"),
     "bounds": ("simulate", "bounds"),
     "explain": ("library", "explain"),
@@ -52,7 +54,8 @@ def _refuse(message: str, code: int = 2) -> int:
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, 1 (verify found a wrong result), 2 (bad input, one line on stderr), 130 (Ctrl-C)."""
+    """Run one command; returns the exit code: 0, 1 (verify found a wrong result, or calibrate refused a fit), 2 (bad input, one line on
+    stderr), 130 (Ctrl-C)."""
     words = list(sys.argv[1:] if args is None else args) or ["--help"]
     gc.set_threshold(100_000, 20, 20)  # clusters and schedules are millions of objects that stay; to search them often doubles the time
     for stream in (sys.stdout, sys.stderr):

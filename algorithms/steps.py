@@ -43,6 +43,11 @@ class Block:
         """How many chunks the sends move."""
         return self.count * len(self) if isinstance(self.count, int) else int(self.count.sum())
 
+    @property
+    def number(self) -> int:
+        """The last step it has sends of."""
+        return self.step if isinstance(self.step, int) else int(self.step.max())
+
     def column(self, name: str) -> Ints:
         """A column at full length."""
         return np.broadcast_to(np.asarray(getattr(self, name), dtype=np.int64), self.src.shape)
@@ -70,16 +75,17 @@ class Stream(Shape):
         for step in _read(make()):
             if step is None:
                 return None
-            low = min(int(step.chunk.min()), np.min(step.channel), np.min(step.count) - 1)
+            low = min(int(step.chunk.min()), _least(step.channel), _least(step.count) - 1)
             if step.src is not src or step.dst is not dst:  # steps often share their ends
                 src, dst = step.src, step.dst
                 low = min(low, int(src.min()), int(dst.min()))
                 places = max(places, int(src.max()) + 1, int(dst.max()) + 1)
             if low < 0:
                 raise ScheduleError(f"{name}: step {step.step}: ranks, chunks and channels must not be negative, count at least 1")
-            sends, steps, widest = sends + len(step), int(np.max(step.step)) + 1, max(widest, len(step))
+            sends, steps, widest = sends + len(step), step.number + 1, max(widest, len(step))
             moved += step.chunks
-            chunks = max(chunks, int((step.chunk + step.count).max()))
+            most = step.chunk.max() + step.count if isinstance(step.count, int) else (step.chunk + step.count).max()
+            chunks = max(chunks, int(most))
         unit = collective.unit(nranks)
         weights = np.ones(-(-chunks // unit) * unit, dtype=np.int64)
         return Stream(name, collective, nranks, places, len(weights), root, weights, sends, steps, widest, moved, make)
@@ -160,10 +166,11 @@ def _read(sends: Iterable[Send]) -> Iterator[Block | None]:
 
 
 def _plain(send: Send) -> Block | None:
-    if np.ndim(send.step) or not (send.dst_chunk is None or send.dst_chunk is send.chunk):
+    whole = isinstance(send.step, int) or np.ndim(send.step) == 0
+    if not whole or not (send.dst_chunk is None or send.dst_chunk is send.chunk):
         return None
     values: tuple[Any, ...] = (send.src, send.dst, send.chunk, send.count, send.op, send.channel, send.message)
-    number = int(np.asarray(send.step))
+    number = send.step if isinstance(send.step, int) else int(np.asarray(send.step))
     if _columns(*values):
         return Block(number, *values[:3], *values[2:])
     arrays = [np.asarray(value) for value in values if not isinstance(value, int)]
@@ -172,6 +179,10 @@ def _plain(send: Send) -> Block | None:
     rest = (value if isinstance(value, int) else _long(np.asarray(value), shape) for value in values[3:])
     src, dst, chunk = ends
     return Block(number, src, dst, chunk, chunk, *rest)
+
+
+def _least(value: Ints | int) -> int:
+    return value if isinstance(value, int) else int(value.min())
 
 
 def _columns(src: Any, dst: Any, chunk: Any, *rest: Any) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 if TYPE_CHECKING:
+    from prediction.library.asked import Asked
     from views.terminal import Part
 
 Machine = Annotated[str, typer.Option("--topology", "-t", help="a name of `ringscope topologies`, or a cluster file", show_default=False)]
@@ -25,6 +26,10 @@ Knobs = Annotated[list[str] | None, typer.Option("--model", help="overhead=1us,r
 Faults = Annotated[list[str] | None, typer.Option("--fault", help="slow-gpu:3:x1.6, dead-link:gpu0-gpu1, lanes:gpu0-nvswitch:2, ...")]
 Seed = Annotated[str, typer.Option(help="of everything random; printed with the result")]
 Engine = Annotated[str, typer.Option(help="event (SimPy, the reference), compiled, maxplus (nothing shared), or auto")]
+Library = Annotated[str | None, typer.Option(help="as this library would do it: nccl, rccl")]
+NcclVersion = Annotated[str | None, typer.Option(help="with --library: 2.16 to 2.30 (of RCCL: the NCCL it is made from); 2.30 unless told")]
+LaunchMode = Annotated[str | None, typer.Option(help="with --library: process-per-gpu (unless told), one-process, thread-per-gpu")]
+Variables = Annotated[list[str] | None, typer.Option("--env", help="with --library: a variable of it: NCCL_ALGO=^tree (may be repeated)")]
 AsJson = Annotated[bool, typer.Option("--json", help="JSON only")]
 
 
@@ -33,6 +38,34 @@ def say(parts: str | Sequence[Part]) -> None:
 
     terminal = sys.stdout is not None and sys.stdout.isatty()
     print(page([parts] if isinstance(parts, str) else parts, terminal), flush=True)
+
+
+def asked_of(
+    library: str | None,
+    version: str | None,
+    launch: str | None,
+    env: Sequence[str] | None,
+    others: Mapping[str, object],
+    dtype: str = "float32",
+) -> Asked | None:
+    """What is asked of a library, None where none is named; ``others``: options that do not go with it, by name, with what was given."""
+    from prediction.library.asked import Asked
+    from prediction.nccl.settings import settings
+    from prediction.nccl.version import version as release
+    from views.arguments import pairs
+
+    if library is None:
+        given = {"--nccl-version": version, "--launch": launch, "--env": env}
+        if any(given.values()):
+            raise wrong(f"{next(name for name, value in given.items() if value)} is of a library; write --library nccl with it")
+        return None
+    for name, value in others.items():
+        if value:
+            advice = "; write --env NCCL_ALGO=... for its choice" if name == "--algorithm" else ""
+            raise wrong(f"{name} does not go with --library, which chooses by itself{advice}")
+    asked = Asked(cast("Any", library), version or "2.30", cast("Any", launch or "process-per-gpu"), pairs(env, "--env"), dtype)
+    settings(asked.environment, release(asked.version))
+    return asked
 
 
 def wrong(message: str) -> Exception:

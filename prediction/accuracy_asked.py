@@ -44,6 +44,8 @@ def setting_of(dataset: Dataset, version: str = "") -> Setting:
         dtype=_DTYPES.get(dtype, dtype),
         cpu=cpu,
     )
+    if dataset.text("launch").lower() in ("", "unknown"):
+        notes = (*notes, f"launch unknown: {asked.launch} is taken")
     return Setting(topology, kind, asked, notes)
 
 
@@ -60,9 +62,10 @@ def class_of(topology: Topology) -> str:
 
 
 def _launch(text: str) -> LaunchMode:
-    if "thread" in text:
+    words = text.replace("-", " ")
+    if "thread" in words:
         return "thread-per-gpu"
-    return "one-process" if text.replace("-", " ").startswith("one process") else "process-per-gpu"
+    return "one-process" if words.startswith(("one process", "single process")) and "per gpu" not in words else "process-per-gpu"
 
 
 def _environment(dataset: Dataset) -> dict[str, str]:

@@ -101,7 +101,7 @@ def compare(
 
     The size column of nccl-tests is the full vector, which is what the simulator takes. A table whose collective is not known,
     has no algorithm, or does not fit the machine is skipped with its reason. Raises RingscopeError when none is left."""
-    runs = _runs(tables)
+    runs = runs_of(tables)
     total, done = sum(len(table.rows) for table in tables), 0
     compared: list[Comparison] = []
     skipped: list[str] = []
@@ -111,14 +111,14 @@ def compare(
         first = run[0]
         try:
             chosen = _chosen(first, algorithm)
-            nranks = _nranks(first)
+            nranks = nranks_of(first)
             key = nranks, first.nservers
             if key not in machines:
                 machines[key] = fitted(spec, params or {}, *key, faults=faults, seed=seed)
             runner = Runner(machines[key].topology, chosen.collective, _DTYPE[ITEMSIZE[first.dtype]], model or Model(), engine)
             rows, odd = _rows(run, chosen, runner, _counted(progress, done, total))
         except RingscopeError as error:
-            skipped.append(f"{_where(run)}: {error}")
+            skipped.append(f"{where_of(run)}: {error}")
             errors.append(error)
         else:
             said = machines[key].note, odd, _pipeline_note(chosen, rows), _nic_note(runner, chosen, rows)
@@ -133,7 +133,7 @@ def compare(
     return Report(tuple(compared), tuple(skipped), tuple(dict.fromkeys(note for table in tables for note in table.notes)))
 
 
-def _runs(tables: Sequence[Table]) -> list[list[Table]]:
+def runs_of(tables: Sequence[Table]) -> list[list[Table]]:
     """Tables that differ in size only belong together: a script that calls the test once a size prints a table for each."""
     runs: dict[tuple[object, ...], list[Table]] = {}
     for table in tables:
@@ -146,11 +146,13 @@ def _counted(progress: Progress | None, before: int, total: int) -> Callable[[in
     return lambda done: progress(before + done, total) if progress else None
 
 
-def _where(run: Sequence[Table]) -> str:
+def where_of(run: Sequence[Table]) -> str:
+    """Where its first table stands in the log."""
     return f"{run[0].word} {run[0].line}" + (f" and {len(run) - 1} more tables" if len(run) > 1 else "")
 
 
-def _nranks(table: Table) -> int:
+def nranks_of(table: Table) -> int:
+    """How many ranks ran. Raises MeasurementError: not known, or one."""
     if table.nranks is None:
         raise MeasurementError("the log does not say how many ranks ran, and its numbers leave it open")
     if table.nranks < 2:

@@ -12,10 +12,11 @@ from topologies.errors import TopologyError
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """The topology, and in words which of its parameters were taken from the number of ranks (empty: none)."""
+    """The topology, in words which of its parameters were taken from the number of ranks (empty: none), and all its parameters."""
 
     topology: Topology
     note: str
+    params: Mapping[str, str]
 
 
 def fitted(
@@ -38,7 +39,7 @@ def fitted(
         raise TopologyError(f"{topology.name} has {gpus} GPUs, but {who} has {nranks} ranks; {_advice(spec, params)}")
     hosts = f" on {nservers} server{'s' * (nservers > 1)}" if nservers else ""
     values = ", ".join(f"{key}={value}" for key, value in taken.items())
-    return Fitted(topology, f"{who} has {nranks} ranks{hosts}: {values}" if taken else "")
+    return Fitted(topology, f"{who} has {nranks} ranks{hosts}: {values}" if taken else "", {**params, **taken})
 
 
 def _taken(spec: str, params: Mapping[str, str], nranks: int, nservers: int | None, who: str) -> dict[str, str]:

@@ -12,8 +12,8 @@ from sim.times import Progress, Times
 from topologies.errors import ScheduleError
 from topologies.graph import Topology
 
-SMALL = 100_000
-"""Sends that the event engine plays in a second or two, about what it takes to load the compiled one."""
+SMALL = 20_000
+"""Sends that the event engine plays in half a second; the compiled one may have to be compiled first."""
 LARGE = 4_000_000
 """Sends above which steps are streamed if no link is shared; a plan takes 80 B a send and more."""
 

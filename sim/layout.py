@@ -69,7 +69,7 @@ class Sizes:
         """Shape [sends]; ``first``: sends before the block."""
         if self.moved is not None:
             return self.moved[first : first + len(block)]
-        return np.asarray(self.bounds[block.chunk + block.count] - self.bounds[block.chunk], dtype=np.int64)
+        return np.asarray(self.bounds.take(block.chunk + block.count) - self.bounds.take(block.chunk), dtype=np.int64)
 
 
 def messages_of(block: Block) -> tuple[Ints, Ints]:

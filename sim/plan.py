@@ -136,7 +136,10 @@ class _Planner:
             message, head = messages_of(block)
             each = sizes.of(block, sends)
             lo, hi = self.messages, self.messages + len(head)
-            src, dst, channel = (block.column(name)[head] for name in ("src", "dst", "channel"))
+            plain = len(head) == len(block)
+            step, src, dst, channel = (
+                block.column(name) if plain else block.column(name)[head] for name in ("step", "src", "dst", "channel")
+            )
             payload = summed(message, each, len(head))
             np.add.at(self.sent[number], src[src != dst], payload[src != dst])
             self._fill("bytes", lo, hi, wire_bytes(payload, self.model))
@@ -147,7 +150,7 @@ class _Planner:
             for name, column in lay.columns(src, dst, channel).items():
                 self.columns[name][lo:hi] = column
             waits.add(block, message + (lo - first))
-            rules.add(block.column("step")[head], src, dst, channel, lo)
+            rules.add(step, src, dst, channel, lo)
             if self.traced:
                 self.sends.append({
                     "message_of_send": message + lo, "send_launch": np.full(len(block), number),

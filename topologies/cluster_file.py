@@ -9,6 +9,8 @@
     groups = { servers = [[0, 1]] }
     dims = [2]                   # the ranks are a row of 2, as [4, 4] would be 4 rows of 4
 
+Both may say what a calibration found: constants = { floor = "7.2us", nic = 0.93, bridge = "21.7GB/s" }.
+
 ``between`` is both directions of a cable; ``kind`` of the link table gives lanes, bandwidth, latency and source unless stated.
 """
 
@@ -18,6 +20,7 @@ import math
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +34,8 @@ MAX_FILE = 16 * 2**20
 MAX_DIMS = 32
 _KEY = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _DEEP_KEY = re.compile(rf"(?<![\w-]){_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{16}}")  # the TOML parser is quadratic in the parts of a key
-_TOP_KEYS = ("topology", "params", "name", "nodes", "links", "groups", "dims")
+_TOP_KEYS = ("topology", "params", "name", "nodes", "links", "groups", "dims", "constants")
+MAX_CONSTANTS = 100
 Table = Mapping[str, Any]
 
 
@@ -63,7 +67,10 @@ def read_cluster(path: str | Path, params: Mapping[str, Value] | None = None) ->
             return read_nvidia_smi(path, params)
     try:
         table = _parse(_text(path))
-        return _preset(table, params or {}) if "topology" in table else _explicit(table, path.stem, params or {})
+        constants = _constants(table.get("constants", {}))
+        if "topology" in table:
+            return replace(_preset(table, params or {}), constants=constants)
+        return replace(_explicit(table, path.stem, params or {}), constants=constants)
     except TopologyError as error:
         raise TopologyError(f"{path.name}: {error}") from None
 
@@ -106,7 +113,7 @@ def _parse(text: str) -> Table:
 
 
 def _preset(table: Table, params: Mapping[str, Value]) -> Topology:
-    _check_keys(table, "", ("topology", "params"), ("topology",))
+    _check_keys(table, "", ("topology", "params", "constants"), ("topology",))
     stated = table.get("params", {})
     _check_type(table["topology"], "topology", str, 'a name, as "dgx-a100"')
     _check_type(stated, "params", dict, "a table, as [params] with nodes = 4")
@@ -116,7 +123,7 @@ def _preset(table: Table, params: Mapping[str, Value]) -> Topology:
 
 
 def _explicit(table: Table, stem: str, params: Mapping[str, Value]) -> Topology:
-    _check_keys(table, "", ("name", "nodes", "links", "groups", "dims"), ("nodes", "links"))
+    _check_keys(table, "", ("name", "nodes", "links", "groups", "dims", "constants"), ("nodes", "links"))
     if params:
         raise TopologyError(f"lists its own nodes and links, so it takes no parameter {quoted(next(iter(params)))}; edit the file")
     name = table.get("name", stem)
@@ -197,6 +204,25 @@ def _groups(table: Table, ranks: int) -> dict[str, tuple[tuple[int, ...], ...]]:
             seen.add(rank)
         groups[key] = tuple(tuple(part) for part in parts)
     return groups
+
+
+def _constants(table: Any) -> dict[str, float]:
+    """Their names are checked by whoever predicts with them."""
+    _check_type(table, "constants", dict, 'a table, as [constants] with floor = "7.2us"')
+    if len(table) > MAX_CONSTANTS:
+        raise TopologyError(f"constants: {len(table)} of them; there are {MAX_CONSTANTS} at most")
+    found = {}
+    for name, value in table.items():
+        _check_name(name, "constants")
+        where = f"constants.{name}"
+        if isinstance(value, str):
+            found[name] = parse_bandwidth(value, where) if value.rstrip(" ").endswith(("/s", "bps")) else parse_time(value, where)
+        elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+            right = 'write a part as 0.92, a time as "7.2us", a bandwidth as "21.7GB/s"'
+            raise TopologyError(f"{where}: {quoted(value)} is not a constant; {right}")
+        else:
+            found[name] = float(value)
+    return found
 
 
 def _dims(sizes: Any, ranks: int) -> tuple[int, ...]:

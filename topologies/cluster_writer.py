@@ -1,4 +1,4 @@
-"""``Topology`` -> cluster TOML with every node and link spelt out, which reads back equal."""
+"""``Topology`` -> cluster TOML with every node and link spelt out, or as a name with parameters; it reads back equal."""
 
 from __future__ import annotations
 
@@ -6,25 +6,29 @@ import contextlib
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from topologies.cluster_file import read_cluster
 from topologies.errors import TopologyError, quoted
 from topologies.graph import Link, Node, Topology
 from topologies.links import LINK_TYPES
+from topologies.registry import Value
 from topologies.units import exact_bandwidth, exact_time
 
 
-def write_cluster(topology: Topology, path: str | Path) -> None:
-    """Write ``path`` whole or not at all: a file that does not read back equal never takes its place. Raises TopologyError."""
+def write_cluster(topology: Topology, path: str | Path, named: tuple[str, Mapping[str, Value]] | None = None) -> None:
+    """Write ``path`` whole or not at all: a file that does not read back equal never takes its place. Raises TopologyError.
+
+    ``named``: the registered topology and the parameters that it was made with, which are then all that is written of it."""
     path = Path(path)
     if not path.name:
         raise TopologyError(f'{quoted(str(path))} is not a file name; write a name as "cluster.toml"')
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         # Cables in pairs are half as long, but give some graphs another order of ports, and with it other routes.
-        if any(_reads_back(topology, beside, paired) for paired in (True, False)):
+        forms = [_named_lines(topology, *named)] if named else [_lines(topology, paired) for paired in (True, False)]
+        if any(_reads_back(topology, beside, form) for form in forms):
             beside.replace(path)
             return
         raise TopologyError(f"{path.name}: {topology.name} does not read back equal from its own file; it was not written")
@@ -37,9 +41,9 @@ def write_cluster(topology: Topology, path: str | Path) -> None:
             beside.unlink(missing_ok=True)
 
 
-def _reads_back(topology: Topology, path: Path, paired: bool) -> bool:
+def _reads_back(topology: Topology, path: Path, lines: Iterator[str]) -> bool:
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in _lines(topology, paired))
+        file.writelines(f"{line}\n" for line in lines)
     return read_cluster(path) == topology
 
 
@@ -64,6 +68,23 @@ def _lines(topology: Topology, paired: bool) -> Iterator[str]:
     for name, parts in topology.groups.items():
         key = name if name.isascii() and name.isidentifier() else _text(name)
         yield from (f"{key} = [", *(f"    {list(part)}," for part in parts), "]")
+    yield from _constants(topology)
+
+
+def _named_lines(topology: Topology, name: str, params: Mapping[str, Value]) -> Iterator[str]:
+    yield f"topology = {_text(name)}"
+    if params:
+        yield from ("", "[params]", *(f"{key} = {_text(str(value))}" for key, value in params.items()))
+    yield from _constants(topology)
+
+
+def _constants(topology: Topology) -> Iterator[str]:
+    """By their size parts of something (as numbers), times or bandwidths; text of either reads back as the same number."""
+    if topology.constants:
+        yield from ("", "[constants]")
+    for name, value in topology.constants.items():
+        key = name if name.isascii() and name.isidentifier() else _text(name)
+        yield f"{key} = {value!r}" if 0.01 < value <= 1 else f"{key} = {_text(exact_bandwidth(value) if value > 1 else exact_time(value))}"
 
 
 def _node(node: Node) -> str:

@@ -87,7 +87,7 @@ def apply_faults(topology: Topology, faults: Iterable[str | Fault], seed: int = 
     for fault in told:
         state.apply(fault)
     name = " + ".join([topology.name, *map(str, told)])
-    return Topology.build(name, state.nodes.values(), state.links.values(), topology.groups, topology.dims)
+    return Topology.build(name, state.nodes.values(), state.links.values(), topology.groups, topology.dims, topology.constants)
 
 
 class _State:

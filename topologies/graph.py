@@ -50,8 +50,9 @@ class Link:
 class Topology:
     """A frozen graph. ``gpus[r]`` is the node of rank r; ``groups`` names partitions of ranks (``servers``, ``rails``, ``leaves``);
     ``dims`` are the sizes of the grid that the ranks fill row by row (the last changes fastest), empty where there is none.
+    ``constants``: what a calibration found of a library's calls there, by name, in SI units; whoever predicts knows the names.
 
-    Two topologies are equal when name, nodes, links, ranks, groups and dims are, order included: routes depend on the order.
+    Two topologies are equal when name, nodes, links, ranks, groups, dims and constants are, order included: routes depend on the order.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Topology:
     gpus: tuple[str, ...]
     groups: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     dims: tuple[int, ...] = ()
+    constants: Mapping[str, float] = field(default_factory=dict)
 
     @staticmethod
     def build(
@@ -67,6 +69,7 @@ class Topology:
         links: Iterable[Link],
         groups: Mapping[str, tuple[tuple[int, ...], ...]] | None = None,
         dims: tuple[int, ...] = (),
+        constants: Mapping[str, float] | None = None,
     ) -> Topology:
         """Freeze nodes and directed links; GPUs take their rank from the order of ``nodes``.
 
@@ -82,13 +85,13 @@ class Topology:
         if dims and (min(dims) < 1 or math.prod(dims) != len(gpus)):
             raise TopologyError(f"{name}: dims {'x'.join(map(str, dims))} have {math.prod(dims)} places; needs {len(gpus)}, one a GPU")
         _check_connected(name, graph, gpus)
-        return Topology(name, nx.freeze(graph), tuple(gpus), dict(groups or {}), dims)
+        return Topology(name, nx.freeze(graph), tuple(gpus), dict(groups or {}), dims, dict(constants or {}))
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Topology):
             return NotImplemented
-        return (self.name, self.gpus, dict(self.groups), self.dims, self.nodes, self.links) == (
-            other.name, other.gpus, dict(other.groups), other.dims, other.nodes, other.links,
+        return (self.name, self.gpus, dict(self.groups), self.dims, dict(self.constants), self.nodes, self.links) == (
+            other.name, other.gpus, dict(other.groups), other.dims, dict(other.constants), other.nodes, other.links,
         )  # fmt: skip
 
     def __hash__(self) -> int:

@@ -47,7 +47,7 @@ def accuracy_record(report: Report) -> dict[str, Any]:
             name: {"notes": list(notes)} | _errors({m: [row for row in found if row.dataset == name] for m, found in good.items()})
             for name, notes in sorted(report.notes.items())
         },
-        "failures": [asdict(failure) for failure in report.failures],
+        "failures": [asdict(failure) for failure in sorted(report.failures, key=lambda f: (f.dataset, f.collective, f.method, f.reason))],
         "left_out": list(report.left_out),
     }  # fmt: skip
 

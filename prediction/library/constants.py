@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Self
 
 from prediction.library.asked import Asked
+from prediction.library.measured import measured
 from topologies.graph import Topology
 
 US = 1e-6
@@ -32,7 +33,7 @@ class Constants:
     nvls_hop: float
     """One of the two ways of NVLS, to the switch and back [s] (NCCL counts 25 us for all)."""
     message: float
-    """What the proxy on the CPU spends on a message to the network [s] (NCCL: 1 us, 2 us on AMD's CPUs)."""
+    """What the proxy on the CPU spends on a message to the network [s] (NCCL: 1 us, on AMD's CPUs 2): the pace of a ring of small ones."""
     slice: float
     """What a thread block spends on a slice of protocol Simple beside copying it: barrier, fence, flag [s]."""
     channel: float
@@ -58,14 +59,17 @@ class Constants:
         amd = any(kind.startswith("xgmi") and not kind.startswith("xgmi-cpu") for kind in kinds)
         gpus = max((len(group) for group in topology.groups.get("servers", ())), default=len(topology.gpus))
         slower = {2: 1.8, 3: 1.3, 4: 1.0, 5: 1.5}.get(generation, 1.3)
-        return cls(
+        priors = cls(
             floor=_floor(kinds, generation, amd, asked, gpus), host=(2 + 3.2 * gpus) * US if asked.launch == "one-process" else 0.0,
-            nvlink_hop=0.62 * slower * US, pcie_hop=2.2 * US, net_hop=_net_hop(kinds, generation) * US,
-            nvls_hop=10 * US * max(1.0, slower), message=(2 if asked.cpu == "amd" else 1) * US, slice=2 * US,
+            nvlink_hop=0.62 * slower * US, pcie_hop=2.2 * US, net_hop=_network(kinds, generation)[0] * US,
+            nvls_hop=10 * US * max(1.0, slower), message=_network(kinds, generation)[1] * US, slice=(2 if generation or amd else 4) * US,
             channel={2: 2.1, 3: 1.2}.get(generation, 0.15 if generation else 0.0) * US,
-            nvlink={2: 0.92, 3: 0.785, 4: 0.835, 5: 0.77}.get(generation, 0.75), nvls=0.6 if generation >= 5 else 0.69,
-            nic=0.91 if "slingshot-11" in kinds else 0.97, bridge=21.7e9, shared_memory=16e9, local=0.25 if generation < 4 else 0.15,
+            nvlink={2: 0.92, 3: 0.785, 4: 0.835, 5: 0.77}.get(generation, 0.8), nvls=0.6 if generation >= 5 else 0.69,
+            nic=_network(kinds, generation)[2], bridge=21.7e9, shared_memory=16e9, local=0.25 if generation < 4 else 0.15,
         )  # fmt: skip
+        told = measured(topology, cls.names())
+        host = priors.host * told.get("floor", priors.floor) / priors.floor
+        return priors.replaced(**{"host": host, **told})
 
     def replaced(self, **values: float) -> Self:
         """The same with some values changed."""
@@ -81,12 +85,13 @@ def _floor(kinds: set[str], generation: int, amd: bool, asked: Asked, gpus: int)
         return (5.2 + 2.2 * gpus) * US
     if "nvlink-c2c" in kinds:
         return 4 * US
-    return (7 if generation or amd else 9) * US
+    return (12 if amd else 7 if generation else 9) * US  # RCCL counts 12 us where NCCL counts 6.6
 
 
-def _net_hop(kinds: set[str], generation: int) -> float:
+def _network(kinds: set[str], generation: int) -> tuple[float, float, float]:
+    """Hop [us], message [us] and the part of the NICs' rate, by fabric; EFA by its own generation, which came with the GPUs'."""
     if "slingshot-11" in kinds:
-        return 4.7
+        return 2.5, 2.5, 0.91
     if any(kind.startswith("efa") for kind in kinds):
-        return 22.0 if generation >= 4 else 60.0
-    return 50.0 if any(kind.startswith("gvnic") for kind in kinds) else 4.2
+        return (20.0, 1.5, 0.96) if generation >= 4 else (55.0, 4.5, 0.8)
+    return (45.0, 5.0, 0.97) if any(kind.startswith("gvnic") for kind in kinds) else (3.0, 1.2, 0.97)

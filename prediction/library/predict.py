@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from algorithms.collectives import ALL_REDUCE
 from algorithms.collectives import collective as named
 from prediction.library.asked import Asked
-from prediction.library.constants import Constants
+from prediction.library.constants import US, Constants
+from prediction.library.interval import interval, reach
 from prediction.library.run import period
 from prediction.library.schedules import Loops, nvls, plain, ring, tree
 from prediction.library.sites import Ways, sites_of
 from prediction.library.wire import Use, Wire
 from prediction.nccl.enabled import Call
-from prediction.nccl.graphs import Graphs
+from prediction.nccl.graphs import Graphs, Path
 from prediction.nccl.machines import graphs_of
 from prediction.nccl.settings import settings
 from prediction.nccl.tuner import tune
 from prediction.nccl.version import COLLECTIVES as TUNED
-from prediction.nccl.version import Protocol, version
+from prediction.nccl.version import Algorithm, Protocol, version
 from sim.times import Progress
+from topologies.errors import MeasurementError
 from topologies.graph import Topology
 
 P2P_LL = 16 << 10
 """Up to so many bytes to a peer NCCL sends with LL."""
+LL128_TURN = 0.3 * US
 _P2P = {"all-to-all": "direct", "sendrecv": "shift", "gather": "flat", "scatter": "flat"}
+_NEAR, _DIRECT, _DIRECT_CHANNELS = 2.5, 16 << 20, 32
+"""Rows that a tuner calls so much slower than its choice are not tried; direct kernels are for small calls, on as many blocks."""
+ABLATIONS = ("simulation", "choice", "launch", "fabric", "generation", "message", "local", "period")
+"""What can be left out of a prediction to see what it is worth: the simulation (NCCL's own closed form stands in), the library's choice
+(always ring, Simple), who launches, what tells a fabric or a generation of GPUs from another, the cost of a message to the network, copies
+inside the GPU, and that rooted calls overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +60,12 @@ def predict_library(
     asked: Asked,
     constants: Constants | None = None,
     progress: Progress | None = None,
+    *,
+    ablate: frozenset[str] = frozenset(),
 ) -> tuple[Row, ...]:
-    """What the calls of a library would take. Raises RingscopeError: an unknown word, a machine that the library's search does not take."""
-    calls = Calls(topology, collective, asked, constants or Constants.of(topology, asked))
+    """What the calls of a library would take, at every size of ``sizes`` [B]. Raises RingscopeError: an unknown word, a size below 1 byte,
+    a machine that the library's search does not take."""
+    calls = Calls(topology, collective, asked, constants, ablate)
     rows = []
     for i, nbytes in enumerate(sizes):
         rows.append(calls.row(nbytes))
@@ -61,55 +74,125 @@ def predict_library(
     return tuple(rows)
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What runs; ``modelled_s``: its time by the library's own model, where it has one."""
+
+    algorithm: str
+    protocol: Protocol
+    channels: int
+    modelled_s: float | None = None
+
+
 class Calls:
     """Calls of one collective on one machine."""
 
-    def __init__(self, topology: Topology, collective: str, asked: Asked, constants: Constants) -> None:
-        self.collective, self.asked, self.constants = named(collective), asked, constants
+    def __init__(
+        self, topology: Topology, collective: str, asked: Asked, constants: Constants | None = None, ablate: frozenset[str] = frozenset()
+    ) -> None:
+        if "launch" in ablate:
+            asked = replace(asked, launch="process-per-gpu")
+        if "choice" in ablate:
+            asked = replace(asked, environment={**asked.environment, "NCCL_ALGO": "ring", "NCCL_PROTO": "simple"})
+        self.collective, self.asked, self.ablate = named(collective), asked, ablate
+        if collective not in TUNED and collective not in _P2P:
+            raise MeasurementError(f"{asked.library}: {collective} is none of its collectives; it has {', '.join([*TUNED, *_P2P])}")
+        self.constants = _without(constants or Constants.of(topology, asked), ablate)
         self.settings = settings(asked.environment, version(asked.version))
-        self.topology, self.sites, self.wire = topology, sites_of(topology), Wire(topology, constants)
-        self.graphs: Graphs | None = None
-        if collective in TUNED:
-            self.graphs = graphs_of(topology, version(asked.version), collnet=self.settings.collnet == 1, cpu=asked.cpu)
+        self.topology, self.sites, self.wire = topology, sites_of(topology), Wire(topology, self.constants)
+        self.reach, self.graphs = reach(topology, len(self.sites)), self._graphs()
 
     def row(self, nbytes: int) -> Row:
-        algorithm, protocol, channels = self._choice(nbytes)
-        ways = Ways(self.topology)
-        loops = self._loops(algorithm, protocol, channels, nbytes, ways)
-        n, constants = len(self.topology.gpus), self.constants
-        use = Use(algorithm, protocol, channels, loops.message, self._sending(algorithm, n), self._meet_in_memory(n))
-        simple = constants.slice / 8 if algorithm.startswith("nvls") else constants.slice
-        overhead = {"ll": 0.0, "ll128": 0.3e-6, "simple": simple}[protocol]
-        took = period(self.wire.seen(use), self.collective, loops, nbytes, overhead, ways) + constants.floor + constants.channel * channels
-        time = constants.host + took if self.graphs is None else max(constants.host, took)
-        factor = self.collective.busbw_factor(n)
+        """Raises MeasurementError for a size below 1 byte."""
+        if nbytes < 1:
+            raise MeasurementError(f"{self.asked.library}: size {nbytes} B; write 1 or more")
+        choices = list(self._choices(nbytes))
+        times = [self._time(choice, nbytes) for choice in choices]
+        time = min(times)
+        choice = choices[times.index(time)]
+        factor = self.collective.busbw_factor(len(self.topology.gpus))
         busbw = None if factor is None else nbytes / time * factor
-        return Row(nbytes, time, time / 1.3, time * 1.3, nbytes / time, busbw, algorithm, protocol, channels)
+        low, high = interval(nbytes, time, self.reach)
+        return Row(nbytes, time, low, high, nbytes / time, busbw, choice.algorithm, choice.protocol, choice.channels)
 
-    def _choice(self, nbytes: int) -> tuple[str, Protocol, int]:
+    def _graphs(self) -> Graphs | None:
+        """What the library's search finds; None for what is made of sends and receives."""
+        if self.collective.name not in TUNED:
+            return None
+        level: Path | None = "LOC" if self._peers_are_off() else None
+        return graphs_of(self.topology, version(self.asked.version), collnet=self.settings.collnet == 1, cpu=self.asked.cpu, p2p=level)
+
+    def _peers_are_off(self) -> bool:
+        return self.asked.environment.get("NCCL_P2P_DISABLE", "0").strip() not in ("", "0")
+
+    def _choices(self, nbytes: int) -> Iterator[Choice]:
+        """NCCL's choice; RCCL, whose tables are not known for every machine, takes the fastest, on one node also direct kernels."""
+        n, name = len(self.topology.gpus), self.collective.name
         if self.graphs is None:
-            protocol: Protocol = "ll" if nbytes / len(self.topology.gpus) <= P2P_LL else "simple"
-            return _P2P[self.collective.name], protocol, 1
-        choice = tune(self.graphs, Call(self.collective.name, nbytes, self.asked.op, self.asked.dtype), self.settings).choice
-        return choice.algorithm, choice.protocol, choice.channels
+            peer = nbytes if name == "sendrecv" else nbytes / n
+            yield Choice(_P2P[name], "ll" if peer <= P2P_LL else "simple", 1)
+            return
+        tuning = tune(self.graphs, Call(name, nbytes, self.asked.op, self.asked.dtype), self.settings)
+        if self.asked.library == "nccl":
+            yield Choice(tuning.choice.algorithm, tuning.choice.protocol, tuning.choice.channels, tuning.choice.time_s)
+            return
+        for row in tuning.ranking:
+            near = row.time_s < _NEAR * tuning.choice.time_s
+            if near and row.algorithm in ("ring", "tree") and row.protocol != "ll128":
+                yield Choice(row.algorithm, row.protocol, row.channels, row.time_s)
+        if self.collective is ALL_REDUCE and len(self.sites) == 1 and nbytes <= _DIRECT:
+            yield Choice("two-shot", "ll", _DIRECT_CHANNELS)
 
-    def _loops(self, algorithm: str, protocol: Protocol, channels: int, nbytes: int, ways: Ways) -> Loops:
-        graph = self.graphs.of(algorithm) if self.graphs and algorithm in ("ring", "tree", "nvls", "nvls-tree") else None  # type: ignore[arg-type]
+    def _time(self, choice: Choice, nbytes: int) -> float:
+        """From one call to the next [s]."""
+        constants = self.constants
+        if "simulation" in self.ablate and choice.modelled_s is not None:
+            return choice.modelled_s
+        ways = Ways(self.topology)
+        loops = self._loops(choice, nbytes, ways)
+        sending, in_memory = self._sending(choice.algorithm), self._meet_in_memory()
+        use = Use(choice.algorithm, choice.protocol, choice.channels, math.ceil(loops.message), sending, in_memory)
+        simple = constants.slice / 8 if choice.algorithm.startswith("nvls") else constants.slice
+        overhead = {"ll": 0.0, "ll128": LL128_TURN, "simple": simple}[choice.protocol]
+        rooted = self.collective.rooted and "period" not in self.ablate
+        took = period(self.wire.seen(use), loops, nbytes, overhead, ways, overlapping=rooted)
+        took += constants.floor + constants.channel * choice.channels
+        return constants.host + took if self.graphs is None else max(constants.host, took)
+
+    def _loops(self, choice: Choice, nbytes: int, ways: Ways) -> Loops:
+        names: dict[str, Algorithm] = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvls-tree": "nvls-tree"}
+        graph = self.graphs.of(names[choice.algorithm]) if self.graphs and choice.algorithm in names else None
         if graph is None:
-            return plain(algorithm, self.collective, nbytes, self.sites)
-        if algorithm == "ring":
-            return ring(self.collective, graph, channels, nbytes, protocol, self.sites, ways)
-        if algorithm == "tree":
-            return tree(graph, channels, nbytes, protocol, self.sites, ways)
-        return nvls(algorithm, self.collective, graph.channels, channels, nbytes, self.sites)
+            return plain(choice.algorithm, self.collective, nbytes, self.sites)
+        if choice.algorithm == "ring":
+            return ring(self.collective, graph, choice.channels, nbytes, choice.protocol, self.sites, ways)
+        if choice.algorithm == "tree":
+            return tree(graph, choice.channels, nbytes, choice.protocol, self.sites, ways)
+        return nvls(choice.algorithm, self.collective, graph.channels, choice.channels, nbytes, self.sites)
 
-    def _sending(self, algorithm: str, n: int) -> float:
-        """A ring's thread block also copies what has arrived to where the user wants it, and an all-gather what it starts with."""
+    def _sending(self, algorithm: str) -> float:
+        """A thread block also copies: in a ring what has arrived, to where the user wants it, in an all-gather what it starts with, in an
+        all-to-all what stays."""
+        n, local = len(self.topology.gpus), self.constants.local
+        if algorithm == "direct":
+            return (n - 1) / (n - 1 + local)
         if algorithm != "ring" or self.collective.rooted:
             return 1.0
         steps, copies = (2 * (n - 1), 1) if self.collective is ALL_REDUCE else (n - 1, 1 if self.collective.reduces else 2)
-        return steps / (steps + copies * self.constants.local)
+        return steps / (steps + copies * local)
 
-    def _meet_in_memory(self, n: int) -> bool:
+    def _meet_in_memory(self) -> bool:
         """NCCL lets GPUs write to each other over a CPU only if there are two of them."""
-        return n > 2 and self.graphs is not None and self.graphs.ring.type_intra in ("PHB", "SYS")
+        far = self.graphs is not None and self.graphs.ring.type_intra in ("PHB", "SYS") and len(self.topology.gpus) > 2
+        return far or self._peers_are_off()
+
+
+def _without(constants: Constants, ablate: frozenset[str]) -> Constants:
+    """Constants of which some are those of an H100 on InfiniBand, or of nothing."""
+    if "fabric" in ablate:
+        constants = constants.replaced(net_hop=3.2 * US, nic=0.97)
+    if "generation" in ablate:
+        constants = constants.replaced(nvlink_hop=0.62 * US, nvls_hop=10 * US, nvlink=0.8, nvls=0.65, channel=0.0)
+    if "message" in ablate:
+        constants = constants.replaced(message=1e-12)
+    return constants.replaced(local=0.0) if "local" in ablate else constants

@@ -19,6 +19,7 @@ from prediction.library.lanes import Lane, lanes
 from prediction.library.sites import Site, Ways
 from prediction.nccl.graphs import Graph
 from prediction.nccl.version import Protocol
+from topologies.errors import ScheduleError
 
 KIB = 1 << 10
 STEP: dict[Protocol, int] = {"ll": 32 * KIB, "ll128": 576_000, "simple": 512 * KIB}
@@ -27,7 +28,10 @@ RING_STEPS: dict[Protocol, int] = {"ll": 1, "ll128": 1, "simple": 4}
 """Of them in a chunk of a ring, in two slices with Simple."""
 SLICE: dict[Protocol, int] = {"ll": 4 * KIB, "ll128": 76_800, "simple": 16 * KIB}
 """Least data of a slice: with LL and LL128 a line is passed on when it is there, so what the threads move at once is one."""
+MOST_SENDS = 8_000_000
+"""Of one call that are built: half a minute and some GB of memory."""
 _NVLS_STEP = 128 * KIB
+_IN_STEP = 6
 _PATTERNS = {"balanced-tree": BALANCED, "split-tree": SPLIT}
 
 
@@ -42,30 +46,36 @@ class Loops:
     message: float
     depth: int = 0
 
+    @property
+    def steady(self) -> int:
+        """Loops after which each adds as much as the one before: once a pipeline is full, or all ranks of a ring are in step."""
+        return _IN_STEP if self.again is repeated else self.one.steps + _IN_STEP
+
 
 def ring(collective: Collective, graph: Graph, channels: int, nbytes: int, protocol: Protocol, sites: Sequence[Site], ways: Ways) -> Loops:
     """Rings through all GPUs. Rooted collectives go down them as chains, in one piece a buffer step."""
-    n = sum(len(site.ranks) for site in sites)
-    base = find(collective, "chain" if collective.rooted else "ring").build(n)
-    use, parts = lanes(graph, channels), []
-    for lane in use:
-        order = ring_order(lane, use, sites, graph.cross_nic > 0, ways)
-        parts.append(relabel(base, np.roll(order, -order.index(0))))
-    one, data = merge_channels("ring", parts), nbytes / channels
-    if collective.rooted:
-        piece = STEP[protocol] if protocol == "simple" else SLICE[protocol]
-        many = count(data, piece)
-        return Loops(one, many, pipeline, data / many)
-    chunk = RING_STEPS[protocol] * STEP[protocol]
-    many = count(data / n, chunk)
+    n, use, data = sum(len(site.ranks) for site in sites), lanes(graph, channels), nbytes / channels
+    many = count(data / n, RING_STEPS[protocol] * STEP[protocol])
     pieces = int(min(2 if protocol == "simple" else 8, max(1, data / n / many // SLICE[protocol])))
+    if not collective.rooted:
+        check_sends("ring", n, n * (n - 1) * (2 if collective is ALL_REDUCE else 1) * len(use) * pieces)
+    base, parts = find(collective, "chain" if collective.rooted else "ring").build(n), []
+    for lane in use:
+        order = ring_order(lane, graph, sites, ways)
+        parts.append(relabel(base, np.roll(order, -order.index(0))))
+    one = merge_channels("ring", parts)
+    if collective.rooted:
+        many = count(data, STEP[protocol] if protocol == "simple" else SLICE[protocol])
+        return Loops(one, many, pipeline, data / many)
     return Loops(pipeline(one, pieces), many, repeated, data / n / many / pieces, 4 if protocol == "simple" else 0)
 
 
-def ring_order(lane: Lane, use: Sequence[Lane], sites: Sequence[Site], crossing: bool, ways: Ways) -> list[int]:
+def ring_order(lane: Lane, graph: Graph, sites: Sequence[Site], ways: Ways) -> list[int]:
     """Ranks in the order of a ring. Where it leaves by another NIC than it came, odd nodes take the order of the channel's twin, so that
-    it comes in by the NIC of the same number."""
-    twin = next((other for other in use if other.channel == lane.channel ^ 1), lane) if crossing else lane
+    it comes in by the NIC of the same number, whether the call uses the twin or not."""
+    twin, other = lane, lane.channel ^ 1
+    if graph.cross_nic > 0 and other < graph.channels and graph.nics:
+        twin = Lane(other, tuple(graph.orders[other]), *graph.nics[other], lane.tree)
     turns = [twin if k % 2 else lane for k in range(len(sites))]
     visits = [[site.ranks[i] for i in turn.order] for site, turn in zip(sites, turns, strict=True)]
     if len(sites) > 1:
@@ -145,16 +155,28 @@ def _gather_or_scatter(collective: Collective, n: int) -> list[Send]:
     rank, switch = np.arange(n), n
     if collective.reduces:
         return [reduce(0, rank[:, None], switch, chunk=rank), copy(1, switch, rank, chunk=rank, channel=rank)]
-    return [copy(0, rank, switch, chunk=rank), copy(1, switch, rank[:, None], chunk=rank, channel=rank)]
+    return [copy(0, rank, switch, chunk=rank), copy(1, switch, rank[:, None], chunk=rank, channel=rank[:, None])]
 
 
 def plain(algorithm: str, collective: Collective, nbytes: int, sites: Sequence[Site]) -> Loops:
     """One of the catalogue, all at once: what is made of sends and receives, or runs in the network's switches."""
     n, found = sum(len(site.ranks) for site in sites), find(collective, algorithm)
+    if algorithm in ("direct", "two-shot", "pat"):
+        check_sends(algorithm, n, n * (n - 1) * (2 if algorithm == "two-shot" else 1))
     groups: dict[str, Any] = {"groups": tuple(site.ranks for site in sites)} if found.takes("groups") else {}
     one = found.build(n, **groups)
     many = count(nbytes / len(sites[0].ranks), 8 * STEP["simple"]) if found.pipelined else 1
-    return Loops(one, many, pipeline, nbytes / n / many)
+    data = nbytes * n if collective.personalised else nbytes
+    return Loops(one, many, pipeline, data / len(one.weights) / many)
+
+
+def check_sends(name: str, n: int, sends: int) -> None:
+    """Refuses what would take minutes, before it is built."""
+    if sends > MOST_SENDS:
+        raise ScheduleError(
+            f"{name}: {n} ranks: a call would be simulated with {sends:,} sends, more than {MOST_SENDS:,}; take fewer nodes, or the times "
+            "of NCCL's own cost model: ringscope explain"
+        )
 
 
 def count(data: float, piece: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,18 +11,20 @@ from prediction.library.constants import US, Constants
 from prediction.nccl.version import Protocol
 from topologies.graph import Link, Node, Topology
 
-PAYLOAD: dict[Protocol, float] = {"ll": 0.5, "ll128": 0.92 * 120 / 128, "simple": 1.0}
-"""Part of what is on a wire that is data: 8 of 16 bytes, 120 of 128; LL128 reaches 0.92 of the rate (NCCL's tuner as well)."""
+PAYLOAD: dict[Protocol, float] = {"ll": 0.4, "ll128": 0.92 * 120 / 128, "simple": 1.0}
+"""Part of the rate that is data: LL 8 of 16 bytes, of which 0.8 are reached; LL128 120 of 128, of which 0.92 (NCCL's tuner as well)."""
 HOP: dict[Protocol, float] = {"ll": 1.0, "ll128": 2.1, "simple": 2.1}
 """A hop inside a server, to LL's (NCCL: 0.6, 1.25 us; Simple adds what it spends on a slice)."""
 NET: dict[Protocol, float] = {"ll": 0.0, "ll128": 2.1 * US, "simple": 8.8 * US}
 """What a hop over the network takes longer than with LL [s] (NCCL: 2.7, 4.0, 14 us in a ring)."""
 IN_FLIGHT: dict[Protocol, int] = {"ll": 4096, "ll128": 38400}
-"""Bytes that the threads of a channel have on their way at once: 512 of 8 bytes, 640 of 60; the next go a hop later."""
-TREE_HOP, TREE_SPLIT, RING_NET = 1.4, 2, 0.6
-"""In a tree a thread block sums up and passes down with half its threads each, and a hop is longer; a ring's hop over the network with LL
-is shorter (NCCL: 2.7 to 5.0 us)."""
+"""Bytes that the threads of a channel have on their way at once: 512 of 8 bytes, 640 of 60; the next go ``TURN`` of a hop later."""
+TURN = 0.65
+TREE_HOP, RING_NET = 1.4, 0.6
+"""A hop of a tree is longer than a ring's inside a server, a ring's over the network with LL shorter than a tree's (NCCL: 2.7, 5.0)."""
 _NVLS_TREE = 0.94
+RENDEZVOUS = {"slingshot-11": (2048, 7 * US)}
+"""By network: messages of more data than this agree first on where it goes, and take so much longer [s] (seen on two Slingshot systems)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +64,7 @@ class Wire:
         """LL and LL128 wait for flags: a channel moves no more than its threads have in flight a hop."""
         if node.kind != "gpu" or use.protocol == "simple":
             return node
-        most = use.channels * IN_FLIGHT[use.protocol] / self._hop(use)
-        if use.algorithm == "tree":
-            most /= TREE_SPLIT
+        most = use.channels * IN_FLIGHT[use.protocol] / (TURN * self._hop(use))
         return replace(node, injection=min(node.injection, most), ejection=min(node.ejection, most))
 
     def _hop(self, use: Use) -> float:
@@ -80,6 +81,8 @@ class Wire:
             rate, latency = link.bandwidth * part, hop / 2 if switched else hop
         elif family == "net" and "nic" in ends:
             hop = constants.net_hop * (RING_NET if use.algorithm == "ring" and use.protocol != "simple" else 1.0) + NET[use.protocol]
+            over, wait = RENDEZVOUS.get(link.kind, (math.inf, 0.0))
+            hop += wait if use.message > over else 0.0
             proxies = self.gpus_a_nic * use.message / constants.message
             rate, latency = min(link.bandwidth * constants.nic, proxies / PAYLOAD[use.protocol]), hop / 2
         elif family == "net":

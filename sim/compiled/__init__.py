@@ -1,1 +1,1 @@
-"""The event engine's meaning on flat arrays, compiled. Nothing of numba is imported before ``sim.compiled.engine`` is."""
+"""The event engine's meaning on flat arrays, compiled. Numba is imported only to compile, the first time."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled.loop import FULL, OVER, loop
-from sim.compiled.state import given, out, state
+from sim.compiled.native import Native
+from sim.compiled.state import FULL, OVER, given, out, state
 from sim.model import Model
 from sim.plan import Plan
 from sim.times import Progress, Times
@@ -20,14 +20,15 @@ REPORT_EVERY = 0.2
 SLICE = 1 << 16
 """Events and new rates between two looks at the clock."""
 
+loop = Native("loop", "play")
+
 
 def play(plan: Plan, model: Model, progress: Progress | None = None) -> Times:
     """Play the plan. ScheduleError when messages wait for one another for ever."""
     p, t = given(plan), out(plan, model)
     s = state(plan, model, p)
-    go_on = loop()
     reported = monotonic()
-    while (why := go_on(p, s, t, SLICE)) != OVER:
+    while (why := loop(p, s, t, SLICE)) != OVER:
         if why == FULL:
             s = s._replace(arrivals=_twice(s.arrivals))
         if progress and monotonic() - reported >= REPORT_EVERY:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from sim.compiled.columns import slots_of
 from sim.compiled.heap import pop, push, replace
 from sim.compiled.jit import inlined
-from sim.compiled.state import slots_of
 from sim.sharing import SAME
 
 SCANS = 3

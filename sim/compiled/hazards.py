@@ -5,57 +5,10 @@ must wait for (``reads``). A set that is waited for as a whole becomes a join, s
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-from numba import from_dtype, types
-from numpy.typing import NDArray
-
-from sim.compiled.jit import SOURCES, entry, inlined
-
-Array = NDArray[Any]
-NONE = 0
-"""No node, or no list: memory that nobody has written yet. In cells messages are numbered 1, 2, ... and joins -1, -2, ...; in edges
-messages from 0."""
-
-CELL = np.dtype([
-    ("base", "i4"), ("write", "i4"), ("writes", "i4"),  # what covers the writes up to some; the first since, and a list of the others
-    ("copy", "i4"),  # the last COPY, unless something else covers it
-    ("read", "i4"), ("reads", "i4"),  # the first read that a writer must wait for, and a list of the others
-    ("write_step", "i4"),  # the step of the last write, from 1
-    ("read_all", "i1"),  # a read waits for all these writes
-    ("write_all", "i1"),  # the last write waits for all these reads
-], align=True)  # fmt: skip
-ENTRY = np.dtype([("node", "i4"), ("behind", "i4")], align=True)
-EDGE = np.dtype([("code", "i4"), ("after", "i4")], align=True)  # code: 2 * node before, and 1 if it need only be sent
-CURSOR = np.dtype([(name, "i8") for name in ("edges", "entries", "free", "live", "joins", "need", "need_entries")], align=True)
-RECENT = 64  # waits of one message that are looked through for the same wait
-
-
-class Sends(NamedTuple):
-    """Columns of a block of whole steps; ``width`` is how many chunks, ``message`` numbers the messages of
-    the launch."""
-
-    step: Array
-    src: Array
-    dst: Array
-    chunk: Array
-    dst_chunk: Array
-    width: Array
-    op: Array
-    message: Array
-
-
-class Cells(NamedTuple):
-    """``keys`` and ``first``: boundaries of chunk ranges, place by place (empty: every chunk of every place is a cell)."""
-
-    cells: Array
-    keys: Array
-    first: Array
-    entries: Array
-    edges: Array
-    cursor: Array
+from sim.compiled.cells import NONE, RECENT
+from sim.compiled.jit import inlined
 
 
 @inlined
@@ -176,12 +129,22 @@ def _read(c: Any, cell: Any, message: int, step: int) -> None:
 
 
 @inlined
-def _range(c: Any, chunks: int, place: int, chunk: int, count: int) -> Any:
-    """First cell of a chunk range, and the one after the last."""
+def _range(c: Any, place: int, chunk: int, count: int) -> Any:
+    """First key of a chunk range, and the one after the last: of chunks, or of runs of chunks."""
     if len(c.keys) == 0:
-        return place * chunks + chunk, place * chunks + chunk + count
+        return chunk, chunk + count
     lo = _found(c, c.first[place], c.first[place + 1], chunk)
     return lo, _found(c, lo, c.first[place + 1], chunk + count)
+
+
+@inlined
+def _cell(c: Any, place: int, key: int) -> Any:
+    if len(c.keys):
+        return c.cells[key]
+    form = c.form[0]
+    if form.skewed:
+        return c.cells[(key - place + (form.chunks if key < place else 0)) * form.places + place]
+    return c.cells[place * form.chunks + key]
 
 
 @inlined
@@ -195,84 +158,55 @@ def _found(c: Any, lo: int, hi: int, chunk: int) -> int:
     return lo
 
 
-@cache
-def derive() -> Any:
-    """The compiled pass: adds the waits of sends ``first`` and on. Returns the send whose step needs room (``need`` edges more,
-    ``need_entries`` in all), or the number of sends."""
-    sources = SOURCES
-
-    def play(b: Any, c: Any, chunks: int, first: int) -> int:
-        sources  # noqa: B018
-        cursor = c.cursor[0]
-        sends = len(b.step)
-        while first < sends:
-            step, last, touched = b.step[first], first, 0
-            while last < sends and b.step[last] == step:
-                lo, hi = _range(c, chunks, b.src[last], b.chunk[last], b.width[last])
-                touched += hi - lo
-                lo, hi = _range(c, chunks, b.dst[last], b.dst_chunk[last], b.width[last])
-                touched += hi - lo
-                last += 1
-            cursor.need, cursor.need_entries = 6 * touched + 2 * cursor.live, cursor.entries + touched + 1
-            if cursor.edges + cursor.need > len(c.edges) or cursor.need_entries > len(c.entries):
-                return first
-            for i in range(first, last):
-                lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
-                for cell in range(lo, hi):
-                    _wait_for_writes(c, c.cells[cell], b.message[i] + 1)
-            for i in range(first, last):
-                lo, hi = _range(c, chunks, b.dst[i], b.dst_chunk[i], b.width[i])
-                for cell in range(lo, hi):
-                    _write(c, c.cells[cell], b.message[i] + 1, step, b.op[i] == 0)
-            for i in range(first, last):
-                lo, hi = _range(c, chunks, b.src[i], b.chunk[i], b.width[i])
-                for cell in range(lo, hi):
-                    _read(c, c.cells[cell], b.message[i] + 1, step)
-            first = last
-        return first
-
-    tuples: Any = types
-    columns = tuples.NamedUniTuple(types.Array(types.int64, 1, "C", readonly=True), len(Sends._fields), Sends)
-    records = (from_dtype(CELL), types.int64, types.int64, from_dtype(ENTRY), from_dtype(EDGE), from_dtype(CURSOR))
-    cells = tuples.NamedTuple([types.Array(dtype, 1, "C") for dtype in records], Cells)
-    return entry(types.int64(columns, cells, types.int64, types.int64), play)
+def derive(b: Any, c: Any, first: int) -> int:
+    """Add the waits of sends ``first`` and on. Returns the send whose step needs room (``need`` edges more, ``need_entries`` in all), or
+    the number of sends."""
+    cursor = c.cursor[0]
+    sends = len(b.step)
+    while first < sends:
+        step, last, touched = b.step[first], first, 0
+        while last < sends and b.step[last] == step:
+            lo, hi = _range(c, b.src[last], b.chunk[last], b.width[last])
+            touched += hi - lo
+            lo, hi = _range(c, b.dst[last], b.dst_chunk[last], b.width[last])
+            touched += hi - lo
+            last += 1
+        cursor.need, cursor.need_entries = 6 * touched + 2 * cursor.live, cursor.entries + touched + 1
+        if cursor.edges + cursor.need > len(c.edges) or cursor.need_entries > len(c.entries):
+            return first
+        for i in range(first, last):
+            lo, hi = _range(c, b.src[i], b.chunk[i], b.width[i])
+            for key in range(lo, hi):
+                _wait_for_writes(c, _cell(c, b.src[i], key), b.message[i] + 1)
+        for i in range(first, last):
+            lo, hi = _range(c, b.dst[i], b.dst_chunk[i], b.width[i])
+            for key in range(lo, hi):
+                _write(c, _cell(c, b.dst[i], key), b.message[i] + 1, step, b.op[i] == 0)
+        for i in range(first, last):
+            lo, hi = _range(c, b.src[i], b.chunk[i], b.width[i])
+            for key in range(lo, hi):
+                _read(c, _cell(c, b.src[i], key), b.message[i] + 1, step)
+        first = last
+    return first
 
 
-@cache
-def count() -> Any:
-    """The compiled first half of a counting sort of edges by the node before: ``waits`` of nodes, and how many wait for each (``start``,
-    one further)."""
-    sources = SOURCES
-
-    def play(edges: Any, messages: int, waits: Any, start: Any) -> None:
-        sources  # noqa: B018
-        for i in range(len(edges)):
-            waits[_node(edges[i].after, messages)] += 1
-            start[_node(edges[i].code >> 1, messages) + 1] += 1
-
-    return entry(types.void(_EDGES, types.int64, _INTS, _INTS), play)
+def count(edges: Any, messages: int, waits: Any, start: Any) -> None:
+    """First half of a counting sort of edges by the node before: ``waits`` of nodes, and how many wait for each (``start``, two
+    further)."""
+    for i in range(len(edges)):
+        waits[_node(edges[i].after, messages)] += 1
+        start[_node(edges[i].code >> 1, messages) + 2] += 1
 
 
-@cache
-def place() -> Any:
-    """The compiled second half: puts edges where ``next_`` says, and moves it on."""
-    sources = SOURCES
-
-    def play(edges: Any, messages: int, next_: Any, after: Any, on_sent: Any) -> None:
-        sources  # noqa: B018
-        for i in range(len(edges)):
-            before = _node(edges[i].code >> 1, messages)
-            at = next_[before]
-            after[at], on_sent[at] = _node(edges[i].after, messages), edges[i].code & 1
-            next_[before] = at + 1
-
-    return entry(types.void(_EDGES, types.int64, _INTS, _INTS, types.Array(types.boolean, 1, "C")), play)
+def place(edges: Any, messages: int, start: Any, after: Any, on_sent: Any) -> None:
+    """Second half, with sums of ``start``: the edges of a node go where its entry, one further, says, which ends where the next begin."""
+    for i in range(len(edges)):
+        entry = _node(edges[i].code >> 1, messages) + 1
+        at = start[entry]
+        after[at], on_sent[at] = _node(edges[i].after, messages), edges[i].code & 1
+        start[entry] = at + 1
 
 
 @inlined
 def _node(number: int, messages: int) -> int:
     return number if number >= 0 else messages - 1 - number
-
-
-_EDGES = types.Array(from_dtype(EDGE), 1, "C")
-_INTS = types.Array(types.int32, 1, "C")

@@ -6,18 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sim.compiled.jit import called, inlined
-
-ENTRY = np.dtype([("time", np.float64), ("node", np.int32), ("slot", np.int32)], align=True)
-
-
-def empty(entries: int) -> NDArray[Any]:
-    """A heap that holds up to ``entries``."""
-    heap = np.zeros(entries + 2, dtype=ENTRY)
-    heap["time"][1] = np.inf
-    return heap
 
 
 @called
@@ -43,6 +33,12 @@ def pop(heap: Any, place: Any) -> None:
 def replace(heap: Any, place: Any, time: float, node: int, slot: int) -> None:
     """Drop the top and push an entry."""
     _down(heap, place, 1, time, node, slot)
+
+
+@called
+def succeed(heap: Any, place: Any, time: float, node: int, slot: int, after: int) -> None:
+    """The entry of ``slot`` gives way to a later one, of another slot."""
+    _down(heap, place, place[slot], time, node, after)
 
 
 @called

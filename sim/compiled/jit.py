@@ -1,20 +1,15 @@
-"""How functions of this package are compiled: all into one entry, which numba keeps on disk."""
+"""How functions of this package are compiled; ``native.py`` compiles what is called from outside."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
 
-F = TypeVar("F", bound=Callable[..., Any])
+from sim.compiled.native import OPTIONS
 
-SOURCES = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
-"""Changes with any file of this package. Numba's cache looks at the file of the entry alone, so the entry closes over this."""
-_OPTIONS = {"error_model": "numpy", "_nrt": False}
-"""No array is made inside, so arrays need no reference counts: counting them took nine tenths of the time."""
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def inlined(function: F) -> F:
@@ -27,18 +22,7 @@ def called(function: F) -> F:
     return _njit(function)
 
 
-def entry(signature: Any, function: F) -> F:
-    """Compiled for this signature, or read from the cache: ``NUMBA_CACHE_DIR``, else beside the source, else the user's cache
-    directory. Where none of them can be written, it is compiled each time."""
-    try:
-        return _njit(function, signature, cache=True)
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):
-            raise
-        return _njit(function, signature)
-
-
-def _njit(function: F, *signature: Any, **options: Any) -> F:
+def _njit(function: F, **options: Any) -> F:
     make: Any = njit
-    compiled: F = make(*signature, **_OPTIONS, **options)(function)
+    compiled: F = make(**OPTIONS, **options)(function)
     return compiled

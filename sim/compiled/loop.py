@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import from_dtype, types
 
+from sim.compiled.columns import size
+from sim.compiled.ends import ended, ends
 from sim.compiled.heap import pop, push, replace
-from sim.compiled.jit import SOURCES, entry, inlined
+from sim.compiled.jit import inlined
 from sim.compiled.sharing import settle_fair, settle_fifo, want
-from sim.compiled.state import DTYPES, SIZES, Given, Out, State, size
-
-OVER, MORE, FULL = range(3)
-"""Nothing is left to happen; the slice is used up; ``arrivals`` needs room."""
+from sim.compiled.state import FULL, MORE, OVER
 
 
 @inlined
@@ -66,7 +62,7 @@ def _flow_start(p: Any, s: Any, t: Any, now: float, message: int) -> None:
     queue, route = p.queue[message], p.route[message]
     if p.route_first[route] == p.route_first[route + 1] or size(p.bytes, message) == 0:  # within a place, or nothing but a signal
         t.flow[message] = now
-        push(s.ends, s.ends_at, now, message, queue)
+        ends(s, queue, now)
     else:
         s.flows[queue].left = size(p.bytes, message)
         want(s, queue, route)
@@ -74,7 +70,7 @@ def _flow_start(p: Any, s: Any, t: Any, now: float, message: int) -> None:
 
 @inlined
 def _flow_end(p: Any, s: Any, t: Any, now: float, message: int, queue: int) -> None:
-    pop(s.ends, s.ends_at)
+    ended(s, queue)
     t.sent[message] = now
     flow = s.flows[queue]
     flow.message = -1
@@ -160,65 +156,47 @@ def _done(s: Any, t: Any, now: float, message: int) -> None:
     s.clock[0].done += 1
 
 
-@cache
-def loop() -> Callable[[Given, State, Out, int], int]:
-    """The compiled loop; it plays until about ``budget`` events and flows with a new rate are handled."""
-    sources = SOURCES
-
-    def play(p: Any, s: Any, t: Any, budget: int) -> int:
-        sources  # noqa: B018
-        clock = s.clock[0]
-        now = clock.now
-        if not clock.begun:
-            clock.begun = 1
-            _line_up(p, s)
-            for node in range(len(s.waits)):
-                if s.waits[node] == 0:
-                    _ready(p, s, t, now, node)
-        while budget > 0:
-            budget -= 1
-            if s.arrivals[0].node + 2 == len(s.arrivals):
-                clock.now = now
-                return FULL
-            node, sent, queue = -1, False, -1
-            if s.ends[1].time <= now:
-                node, sent, queue = s.ends[1].node, True, s.ends[1].slot
-                _flow_end(p, s, t, now, node, queue)
-            elif s.arrivals[1].time <= now:
-                node = _arrive(p, s, t, now)
-            elif s.reductions[1].time <= now:
-                node = s.reductions[1].node
-                _reduced(p, s, t, now, node)
-            elif s.joins[1].time <= now:
-                node = s.joins[1].node
-                pop(s.joins, s.nowhere)
-                t.joined[node - len(p.bytes)] = now
-            elif s.starts[1].time <= now:
-                message = s.starts[1].node
-                pop(s.starts, s.nowhere)
-                _flow_start(p, s, t, now, message)
-            elif clock.changed:  # starts and ends of this instant are all in
-                budget -= settle_fair(p, s, t, now) if clock.fair else settle_fifo(p, s, t, now)
-            else:
-                now = min(s.ends[1].time, s.arrivals[1].time, s.reductions[1].time, s.joins[1].time, s.starts[1].time)
-                if now == np.inf:
-                    return OVER
-            if node >= 0:
-                _release(p, s, t, now, node, sent)
-                if sent:
-                    _next(p, s, t, now, queue)
-        clock.now = now
-        return MORE
-
-    return entry(types.int64(*(_tuple_type(c) for c in (Given, State, Out)), types.int64), play)
-
-
-def _tuple_type(columns: type[Given | State | Out]) -> types.Type:
-    """Columns of the plan are read-only, the others are written."""
-    dtypes = DTYPES[columns]
-    arrays = [
-        types.Array(from_dtype(dtypes.get(name, np.dtype(np.int32))), 1 + (name in SIZES), "C", readonly=columns is Given)
-        for name in columns._fields
-    ]
-    make: Any = types.NamedTuple
-    return make(arrays, columns)  # type: ignore[no-any-return]
+def play(p: Any, s: Any, t: Any, budget: int) -> int:
+    """Play until about ``budget`` events and flows with a new rate are handled. Returns why it stopped."""
+    clock = s.clock[0]
+    now = clock.now
+    if not clock.begun:
+        clock.begun = 1
+        _line_up(p, s)
+        for node in range(len(s.waits)):
+            if s.waits[node] == 0:
+                _ready(p, s, t, now, node)
+    while budget > 0:
+        budget -= 1
+        if s.arrivals[0].node + 2 == len(s.arrivals):
+            clock.now = now
+            return FULL
+        node, sent, queue = -1, False, -1
+        if s.ends[1].time <= now:
+            node, sent, queue = s.ends[1].node, True, s.ends[1].slot
+            _flow_end(p, s, t, now, node, queue)
+        elif s.arrivals[1].time <= now:
+            node = _arrive(p, s, t, now)
+        elif s.reductions[1].time <= now:
+            node = s.reductions[1].node
+            _reduced(p, s, t, now, node)
+        elif s.joins[1].time <= now:
+            node = s.joins[1].node
+            pop(s.joins, s.nowhere)
+            t.joined[node - len(p.bytes)] = now
+        elif s.starts[1].time <= now:
+            message = s.starts[1].node
+            pop(s.starts, s.nowhere)
+            _flow_start(p, s, t, now, message)
+        elif clock.changed:  # starts and ends of this instant are all in
+            budget -= settle_fair(p, s, t, now) if clock.fair else settle_fifo(p, s, t, now)
+        else:
+            now = min(s.ends[1].time, s.arrivals[1].time, s.reductions[1].time, s.joins[1].time, s.starts[1].time)
+            if now == np.inf:
+                return OVER
+        if node >= 0:
+            _release(p, s, t, now, node, sent)
+            if sent:
+                _next(p, s, t, now, queue)
+    clock.now = now
+    return MORE

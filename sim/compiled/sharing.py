@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from sim.compiled.columns import slots_of
+from sim.compiled.ends import ends, ends_else
 from sim.compiled.filling import component
-from sim.compiled.heap import move, pop, push
+from sim.compiled.heap import pop, push
 from sim.compiled.jit import called, inlined
-from sim.compiled.state import slots_of
 
 
 @inlined
@@ -32,7 +33,7 @@ def flows_at(s: Any, t: Any, queue: int, rate: float, now: float) -> None:
     if flow.rate > 0:
         flow.left = max(0.0, flow.left - flow.rate * (now - flow.since))
         flow.rate, flow.since = rate, now
-        move(s.ends, s.ends_at, now + flow.left / rate, queue)
+        ends_else(s, queue, now + flow.left / rate)
     else:
         flow.rate = rate
         _begins(s, t, queue, now)
@@ -43,7 +44,7 @@ def _begins(s: Any, t: Any, queue: int, now: float) -> None:
     flow = s.flows[queue]
     t.flow[flow.message] = now
     flow.since = now
-    push(s.ends, s.ends_at, now + flow.left / flow.rate, flow.message, queue)
+    ends(s, queue, now + flow.left / flow.rate)
 
 
 @called

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.compiled import heap
-from sim.compiled.jit import inlined
 from sim.model import Model
 from sim.plan import Plan
 
 Array = NDArray[Any]
 
+OVER, MORE, FULL = range(3)
+"""How a slice of the loop ends: nothing is left to happen; the slice is used up; ``arrivals`` needs room."""
+
 FLOW = np.dtype([
     ("left", "f8"), ("rate", "f8"), ("since", "f8"),  # bytes left at ``since``, and the rate from then on (0: none yet)
+    ("until", "f8"),  # when it ends
     ("mark", "i8"),  # the last search for components that met it
     ("head", "i4"),  # the message that leaves next (-1: none)
     ("message", "i4"),  # the message that holds the queue (-1: it is free)
@@ -25,6 +26,7 @@ FLOW = np.dtype([
     ("held", "i4"),  # the route under which the resources know it (-1: none)
     ("limit", "i4"),  # the resource that holds it to its rate
     ("slot", "i4"), ("width", "i4"), ("changed", "i4"),  # its first slot, and how many it stands in
+    ("before", "i4"), ("behind", "i4"), ("train", "i4"),  # queues whose flows end before and after it (``ends.py``), and which train
 ], align=True)  # fmt: skip
 """One a queue: at most one message of it flows at a time."""
 SLOT = np.dtype([("weight", "f8"), ("resource", "i4"), ("queue", "i4"), ("before", "i4"), ("behind", "i4")], align=True)
@@ -33,6 +35,8 @@ RESOURCE = np.dtype([
     ("capacity", "f8"), ("left", "f8"), ("weight", "f8"), ("share", "f8"),  # while rates are filled: left and weight of open flows
     ("mark", "i8"), ("first", "i4"), ("last", "i4"), ("count", "i4"), ("open", "i4"), ("touched", "i4"), ("full", "i4"),
 ], align=True)  # fmt: skip
+EVENT = np.dtype([("time", "f8"), ("node", "i4"), ("slot", "i4")], align=True)
+"""An entry of a heap (``heap.py``)."""
 LINE = np.dtype([("delay", "f8"), ("first", "i4"), ("last", "i4")], align=True)
 """Messages on the wire for one latency, in order of arrival; or those in line for a reducer."""
 CLOCK = np.dtype([
@@ -90,6 +94,7 @@ class State(NamedTuple):
     reducers: Array
     ends: Array
     ends_at: Array
+    trains: Array
     arrivals: Array
     reductions: Array
     joins: Array
@@ -104,36 +109,20 @@ class State(NamedTuple):
     new_rate: Array
 
 
-_ENTRIES = ("ends", "arrivals", "reductions", "joins", "starts", "shares")
-_SECONDS = ("start", "flow", "sent", "arrived", "reducing", "end", "joined")
-DTYPES: Mapping[type, Mapping[str, np.dtype[Any]]] = {
-    Given: {"on_sent": np.dtype("?"), "delay": np.dtype("f8"), "route_weight": np.dtype("f8")},
-    Out: {"cause_sent": np.dtype("?")} | dict.fromkeys(_SECONDS, np.dtype("f8")),
-    State: dict.fromkeys(_ENTRIES, heap.ENTRY)
-    | {"clock": CLOCK, "flows": FLOW, "slots": SLOT, "resources": RESOURCE, "wires": LINE, "reducers": LINE}
-    | dict.fromkeys(("incast", "new_rate"), np.dtype("f8")),
-}
-"""Types of the columns, where they are not 32-bit integers."""
-SIZES = ("bytes", "reduced")
-
-
 def given(plan: Plan) -> Given:
     """The plan's own arrays where they are 32-bit already."""
     width = np.fromiter((len(r.resources) for r in plan.routes), np.int32, len(plan.routes))
     latency = np.fromiter((r.latency for r in plan.routes), np.float64, len(plan.routes))
     total = int(width.sum())
-    columns = Given(
-        start=_narrow(plan.start), after=_narrow(plan.after), on_sent=np.ascontiguousarray(plan.on_sent).view(),
+    return Given(
+        start=_narrow(plan.start), after=_narrow(plan.after), on_sent=np.ascontiguousarray(plan.on_sent),
         bytes=_sizes(plan.bytes), reduced=_sizes(plan.reduced), route=_narrow(plan.route), queue=_narrow(plan.queue),
-        reducer=_narrow(plan.reducer), delay=np.ascontiguousarray(plan.delay, dtype=np.float64).view(),
+        reducer=_narrow(plan.reducer), delay=np.ascontiguousarray(plan.delay, dtype=np.float64),
         route_line=np.unique(latency, return_inverse=True)[1].astype(np.int32),
         route_first=np.concatenate([[0], np.cumsum(width)]).astype(np.int32),
         route_resource=np.fromiter(chain.from_iterable(r.resources for r in plan.routes), np.int32, total),
         route_weight=np.fromiter(chain.from_iterable(r.weights for r in plan.routes), np.float64, total),
     )  # fmt: skip
-    for column in columns:
-        column.flags.writeable = False  # whether the plan's were or not: one type, one compilation
-    return columns
 
 
 def out(plan: Plan, model: Model) -> Out:
@@ -174,38 +163,33 @@ def state(plan: Plan, model: Model, columns: Given) -> State:
         clock, waits=np.array(plan.waits, dtype=np.int32), behind=np.full(plan.messages, -1, np.int32), flows=flows,
         slots=np.zeros(int(first[-1]), SLOT), resources=resources,
         incast=np.asarray([r.incast for r in plan.resources] if model.incast else [], dtype=np.float64), wires=wires, reducers=reducers,
-        ends=heap.empty(queues), ends_at=np.zeros(queues, np.int32), arrivals=heap.empty(len(wires) + SPARE),
-        reductions=heap.empty(len(reducers)), joins=heap.empty(len(plan.delay)), starts=heap.empty(queues),
-        shares=heap.empty(max(queues, len(resources))), nowhere=np.zeros(many + 1, np.int32),
+        ends=_heap(queues), ends_at=np.zeros(queues, np.int32), trains=np.full(TRAINS, -1, np.int32), arrivals=_heap(len(wires) + SPARE),
+        reductions=_heap(len(reducers)), joins=_heap(len(plan.delay)), starts=_heap(queues),
+        shares=_heap(max(queues, len(resources))), nowhere=np.zeros(many + 1, np.int32),
         changed=np.zeros(queues, np.int32), touched=np.zeros(len(resources), np.int32), found_flows=np.zeros(queues, np.int32),
         found_resources=np.zeros(len(resources), np.int32), full=np.zeros(len(resources), np.int32),
         new_rate=np.zeros(queues),
     )  # fmt: skip
 
 
+def _heap(entries: int) -> Array:
+    """An empty heap with room for so many."""
+    heap = np.zeros(entries + 2, EVENT)
+    heap["time"][1] = np.inf
+    return heap
+
+
+TRAINS = 8
+"""Orders in which flows end that are told apart."""
 SPARE = 1024
 """Arrivals out of order that there is room for at first."""
 
 
 def _narrow(column: Array) -> Array:
-    return np.ascontiguousarray(column, dtype=np.int32).view()
+    return np.ascontiguousarray(column, dtype=np.int32)
 
 
 def _sizes(column: Array) -> Array:
     """Shape [messages, 32-bit words of a number]: one type for both widths. Numba runs on little-endian machines alone."""
     width = np.int32 if column.dtype == np.int32 else np.int64
     return np.ascontiguousarray(column, dtype=width).view(np.int32).reshape(len(column), -1 if len(column) else 1)
-
-
-@inlined
-def size(column: Any, message: int) -> int:
-    """Bytes of a message."""
-    low = column[message, 0]
-    if column.shape[1] == 1:
-        return int(low)
-    return int((np.int64(column[message, 1]) << 32) | np.int64(np.uint32(low)))
-
-
-@inlined
-def slots_of(flow: Any) -> Any:
-    return range(flow.slot, flow.slot + flow.width)

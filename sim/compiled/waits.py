@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from algorithms.schedule import Schedule
-from algorithms.steps import Block, Stream, in_blocks
-from sim.compiled.hazards import CELL, CURSOR, EDGE, ENTRY, Cells, Sends, count, derive, place
+from algorithms.steps import Block, Stream, in_blocks, in_steps
+from sim.compiled.cells import CELL, CURSOR, EDGE, ENTRY, FORM, Cells, Sends
+from sim.compiled.native import Native
 from sim.waits import Waits
 from topologies.errors import ScheduleError
 
@@ -18,6 +19,8 @@ EDGES = 1 << 20
 DENSE = 4
 """Up to so many cells a send every chunk is one; beyond, chunks that are never told apart are one, if that is less."""
 MAX_NODES = 2**30 - 1
+
+derive, count, place = (Native("hazards", name) for name in ("derive", "count", "place"))
 
 
 class Compiled:
@@ -47,18 +50,15 @@ class _Derived:
     """A cell table, through which the blocks of a schedule go in order."""
 
     def __init__(self, schedule: Schedule | Stream) -> None:
-        self.chunks = schedule.nchunks
         keys, first, cells = _cells(schedule)
-        self.cells = Cells(np.zeros(cells, CELL), keys, first, np.zeros(4096, ENTRY), np.zeros(EDGES, EDGE), np.zeros(1, CURSOR))
+        form = np.array([(schedule.places, schedule.nchunks, _diagonal(schedule))], FORM)
+        self.cells = Cells(np.zeros(cells, CELL), keys, first, form, np.zeros(4096, ENTRY), np.zeros(EDGES, EDGE), np.zeros(1, CURSOR))
         self.full: list[Array] = []
 
     def add(self, block: Block, message: Array) -> None:
         given = [*(block.column(name) for name in ("step", "src", "dst", "chunk", "dst_chunk", "count", "op")), message]
-        columns = [np.ascontiguousarray(column, dtype=np.int64).view() for column in given]
-        for column in columns:
-            column.flags.writeable = False
-        sends, done = Sends(*columns), 0
-        while (done := derive()(sends, self.cells, self.chunks, done)) < len(message):
+        sends, done = Sends(*(np.ascontiguousarray(column, dtype=np.int64) for column in given)), 0
+        while (done := derive(sends, self.cells, done)) < len(message):
             self._room()
 
     def _room(self) -> None:
@@ -67,7 +67,7 @@ class _Derived:
         edges, entries, used = c.edges, c.entries, int(cursor["edges"][0])
         need, need_entries = int(cursor["need"][0]), int(cursor["need_entries"][0])
         if used + need > len(edges):
-            self.full.append(edges[:used].copy())
+            self.full.append(edges[:used])
             cursor["edges"] = 0
             edges = np.zeros(max(len(edges), 2 * need), EDGE)
         if need_entries > len(entries):
@@ -84,15 +84,24 @@ def _sorted(parts: list[Array], messages: int, joins: int) -> tuple[Array, Array
     nodes = messages + joins
     if nodes > MAX_NODES or sum(len(part) for part in parts) > 2 * MAX_NODES:
         raise ScheduleError(f"{nodes:,} messages and joins are more than the compiled engine can number; at most {MAX_NODES:,}")
-    waits, start = np.zeros(nodes, np.int32), np.zeros(nodes + 1, np.int32)
+    waits, start = np.zeros(nodes, np.int32), np.zeros(nodes + 2, np.int32)
     for part in parts:
-        count()(part, messages, waits, start)
+        count(part, messages, waits, start)
     np.cumsum(start, out=start)
     after, on_sent = np.empty(int(start[-1]), np.int32), np.empty(int(start[-1]), np.bool_)
-    next_ = start[:-1].copy()
     for part in parts:
-        place()(part, messages, next_, after, on_sent)
-    return waits, start, after, on_sent
+        place(part, messages, start, after, on_sent)
+    return waits, start[:-1], after, on_sent
+
+
+def _diagonal(schedule: Schedule | Stream) -> bool:
+    """Whether most sends of the first step go on from the one before by a place and a chunk, as around a ring: cells beside each other are
+    found sooner."""
+    step = next(in_steps(schedule), None)
+    if step is None or schedule.places > schedule.nchunks:
+        return False
+    together = (np.diff(step.src) == 1) & (np.isin(np.diff(step.chunk), (1, 1 - schedule.nchunks)))
+    return bool(2 * together.sum() > len(step))
 
 
 def _cells(schedule: Schedule | Stream) -> tuple[Array, Array, int]:

@@ -104,10 +104,11 @@ def _after(first: Floats, last: Floats) -> bool:
 
 def _wait(times: Floats, until: Floats, at: Ints | int | None, same: NDArray[np.bool_]) -> Floats:
     """Wait for the items ``at`` of an earlier access where chunks are the ``same``."""
-    if at is None or not same.any():
+    if at is None:
         return times
-    over = picked(until, at)
-    return latest(times, over if same.all() else np.where(same, over, 0.0))
+    if same.all():
+        return latest(times, picked(until, at))
+    return latest(times, np.where(same, picked(until, at), 0.0)) if same.any() else times
 
 
 def _overlap(

@@ -231,6 +231,9 @@ def test_the_bench_runs_on_any_folder(folder: Path) -> None:
     assert {"cold", "two_number", "small_log", "coverage80", "interval_width_median", "baselines"} <= set(record)
     assert {"mape", "median", "bands", "clusters"} <= set(record["cold"])
     assert record["cold"]["rows"] + sum(f["rows"] for f in record["failures"] if f["method"] == COLD) == 11 - len(record["apart"])
+    words = [sys.executable, str(BENCH), "--measurements", str(folder), "--only", "one", "--only", "red", "--json", "--jobs"]
+    alone, several = (subprocess.run([*words, jobs], capture_output=True, text=True, check=True).stdout for jobs in "12")
+    assert alone == several
     refused = subprocess.run([sys.executable, str(BENCH), "--measurements", "/no/where"], capture_output=True, text=True, check=False)
     assert (refused.returncode, refused.stderr) == (
         2,

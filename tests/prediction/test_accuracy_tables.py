@@ -26,10 +26,12 @@ def test_words_of_the_table_become_what_is_asked(folder: Path) -> None:
     assert one.asked.environment == {"NCCL_ALGO": "Ring", "NCCL_NVLS_ENABLE": "0"}
     assert (two.asked.launch, two.asked.environment, two.kind) == ("process-per-gpu", {}, "ib-roce")
     assert (loud.asked.version, loud.asked.dtype, loud.asked.launch) == ("2.21", "float16", "process-per-gpu")
-    assert loud.notes == ("version unknown: 2.21 is taken",)
+    assert loud.notes == ("version unknown: 2.21 is taken", "launch unknown: process-per-gpu is taken")
     assert (cards.asked.launch, cards.asked.environment) == ("thread-per-gpu", {"NCCL_P2P_DISABLE": "1"})
     assert cards.notes == ("version 2.4.8 is not modelled: 2.16 is taken",)
     assert setting_of(datasets["loud"], "2.25").asked.version == "2.25"
+    for text, launch in (("One-process", "one-process"), ("one process per GPU", "process-per-gpu"), ("MPI", "process-per-gpu")):
+        assert setting_of(Dataset("b", "b", "ok", {"gpu": "A100", "launch": text}, "m.csv:2")).asked.launch == launch
     instinct = setting_of(Dataset("b", "b", "ok", {"gpu": "MI300X", "nccl_version": "rccl 2.26"}, "m.csv:2")).asked
     assert (instinct.library, instinct.version) == ("rccl", "2.26")
     assert setting_of(Dataset("b", "b", "ok", {"gpu": "B200"}, "m.csv:2")).asked.version == "2.27"

@@ -101,7 +101,7 @@ def test_the_real_file() -> None:
     assert {graph.type_intra for graph in graphs.values()} == {"SYS"}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_mutated_files(read, data: st.DataObject) -> None:
     text = TWO_SERVERS

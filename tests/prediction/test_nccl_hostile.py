@@ -97,7 +97,7 @@ SOUP = st.lists(st.sampled_from(WORDS + LINES))
 
 
 @given(st.one_of(st.text(), SOUP.map(" ".join)), st.text(max_size=20))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_text_gives_tables_or_a_measurement_error(text: str, name: str) -> None:
     with suppress(MeasurementError):
         tables = read_text(text, name)
@@ -107,7 +107,7 @@ def test_any_text_gives_tables_or_a_measurement_error(text: str, name: str) -> N
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=16))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_row_under_a_header(fields: list[str]) -> None:
     text = write("all-reduce", 8, SIZES)
     table = read_text(text.replace(HEADER, f"{HEADER}\n{' '.join(fields)}"), "x")[-1]

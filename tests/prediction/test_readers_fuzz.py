@@ -57,7 +57,7 @@ PIECES = [
     edits=st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 30), st.sampled_from(PIECES) | st.text(max_size=5)), max_size=6),
     name=st.text(max_size=12),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_mutated_files_give_tables_or_an_error(kind: str, edits: list[tuple[int, int, str]], name: str) -> None:
     text = VALID[kind]
     for at, length, piece in edits:
@@ -74,7 +74,7 @@ def test_mutated_files_give_tables_or_an_error(kind: str, edits: list[tuple[int,
 
 
 @given(st.binary(max_size=400), st.sampled_from(["", "{", "# OSU MPI Latency Test v7\n", "size_bytes,time_us\n", "NCCL INFO ", "\ufeff"]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_any_bytes_give_tables_or_an_error(tmp_path_factory: pytest.TempPathFactory, data: bytes, start: str) -> None:
     path = tmp_path_factory.getbasetemp() / "bytes"
     path.write_bytes(start.encode() + data)

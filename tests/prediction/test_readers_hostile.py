@@ -163,15 +163,15 @@ def test_more_rows_than_are_read(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "count"),
     [
-        ("nothing of interest\n", 1_000_000),
-        ("h0:7:8 [0] NCCL INFO Channel 00/02 : 0 1\n", 1_000_000),
-        ("# OSU MPI Allreduce Latency Test v7\n", 1_000_000),
+        ("nothing of interest\n", 300_000),
+        ("h0:7:8 [0] NCCL INFO Channel 00/02 : 0 1\n", 300_000),
+        ("# OSU MPI Allreduce Latency Test v7\n", 300_000),
         ("x,y\n", 100_000),
         ('{"a"\n', 100_000),
         ("\n", 100_000),
     ],
 )
-def test_a_million_lines_take_seconds_and_little_memory(tmp_path: Path, line: str, count: int) -> None:
+def test_very_many_lines_take_seconds_and_little_memory(tmp_path: Path, line: str, count: int) -> None:
     path = tmp_path / "long.log"
     path.write_text(line * count)
     begin = time.perf_counter()
@@ -179,7 +179,7 @@ def test_a_million_lines_take_seconds_and_little_memory(tmp_path: Path, line: st
         read_log(path)
     with suppress(MeasurementError):
         read_info(path)
-    assert time.perf_counter() - begin < 30.0
+    assert time.perf_counter() - begin < 20.0
     path.write_text(line * 20_000)
     tracemalloc.start()
     with suppress(MeasurementError):

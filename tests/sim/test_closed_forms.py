@@ -47,9 +47,9 @@ def agree(
 
 @pytest.mark.parametrize("name", [key for key in HERE if "ring" in key[1]])
 def test_rings_of_2_to_64_ranks(name: tuple[str, str]) -> None:
-    """Every n once, with models in turn, and a number of elements that n does not divide where the form allows it."""
+    """Every n up to 24, some of the others, with models in turn, and a number of elements that n does not divide where that is allowed."""
     form = FORMS[name]
-    for n in range(2, 65):
+    for n in (*range(2, 25), 31, 32, 33, 48, 63, 64):
         model = MODELS[n % len(MODELS)]
         if not form.refusal(n):
             uneven = not form.refusal(n, elements=2 * n * 1000 + 1, reduce_rate=model[2])

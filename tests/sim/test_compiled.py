@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from algorithms.launch import Launch, Placement
 from algorithms.registry import Algorithm, catalogue
 from algorithms.schedule import Schedule, Send, copy, reduce
 from sim import event
-from sim.compiled import engine, jit
-from sim.compiled.loop import OVER, loop
-from sim.compiled.state import State, out, state
+from sim.compiled import engine, native
+from sim.compiled.cells import EDGE
+from sim.compiled.engine import loop
+from sim.compiled.state import OVER, State, out, state
 from sim.compiled.state import given as columns
 from sim.model import Model
 from sim.plan import Plan, make_plan
@@ -156,8 +158,8 @@ def test_rates_are_max_min_at_every_instant(data: st.DataObject, gpus: int, chan
 def slices(plan: Plan, model: Model):  # type: ignore[no-untyped-def]
     """The state after every event."""
     p, t = columns(plan), out(plan, model)
-    s, go_on = state(plan, model, p), loop()
-    while go_on(p, s, t, 1) != OVER:
+    s = state(plan, model, p)
+    while loop(p, s, t, 1) != OVER:
         yield s
 
 
@@ -252,23 +254,61 @@ def test_same_input_same_bytes_whatever_the_slice(monkeypatch: pytest.MonkeyPatc
     assert all(np.array_equal(getattr(whole, f.name), getattr(engine.play(plan, model), f.name)) for f in fields(Times))
 
 
+def test_ends_in_trains_or_one_by_one_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Halves of two sizes that share links, so that rates change under way and flows leave the middle of a train."""
+    topology, model = make("leaf-spine", {"gpus_per_leaf": 4, "oversubscription": 2.0}), Model(reduce_rate=2e10)
+    launches = [replace(make_launch(topology, "all-reduce", "halving-doubling", 1 << size), start=size * 1e-6) for size in (20, 21, 22)]
+    plan = make_plan(topology, launches, model)
+    played = []
+    for trains in (0, 1, 8):
+        monkeypatch.setattr("sim.compiled.state.TRAINS", trains)
+        played.append(same(plan, model, exact=False))
+    for field in fields(Times):
+        assert np.array_equal(getattr(played[0], field.name), getattr(played[1], field.name)), field.name
+        assert np.array_equal(getattr(played[0], field.name), getattr(played[2], field.name)), field.name
+
+
 def test_compute_alone_is_played() -> None:
     topology = make("star", {"gpus": 2})
     assert simulate(topology, [Launch(None, duration=1e-3)], engine="compiled").time == 1e-3
 
 
-def test_where_nothing_can_be_cached_it_is_compiled_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[dict[str, object]] = []
+def test_machine_code_is_kept_in_a_file_and_made_again_where_that_is_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    compile_, folders = native._compiled, [tmp_path / "kept"]
+    monkeypatch.setattr(native, "_compiled", lambda function, given: made.append(function.__name__) or compile_(function, given))
+    monkeypatch.setattr(native, "_folders", lambda: iter(folders))
 
-    def njit(*signature: object, **options: object) -> object:
-        asked.append(options)
-        if options.get("cache"):
-            raise RuntimeError("cannot cache function 'play': no locator available")
-        return lambda function: function
+    def counted() -> list[int]:
+        edges, waits, start = np.array([(0, 2), (3, 2), (4, 1)], EDGE), np.zeros(4, np.int32), np.zeros(6, np.int32)
+        native.Native("hazards", "count")(edges, 3, waits, start)
+        return [*waits.tolist(), *start.tolist()]
 
-    monkeypatch.setattr(jit, "njit", njit)
-    assert jit.entry(None, max) is max
-    assert [bool(options.get("cache")) for options in asked] == [True, False]
+    expected = [0, 1, 2, 0, 0, 0, 1, 1, 1, 0]
+    assert counted() == counted() == expected
+    assert made == ["count"]
+    (kept,) = folders[0].iterdir()
+    kept.write_bytes(kept.read_bytes()[:-7])
+    assert counted() == counted() == expected
+    assert made == ["count"] * 2
+    folders[0] = kept  # a file: nothing can be kept in it
+    assert counted() == expected
+    assert made == ["count"] * 3
+
+
+def test_compiled_code_takes_only_arrays_in_one_piece() -> None:
+    edges, waits, start = np.zeros(4, EDGE), np.zeros(4, np.int32), np.zeros(6, np.int32)
+    with pytest.raises(TypeError, match="contiguous"):
+        native.Native("hazards", "count")(edges[::2], 3, waits, start)
+
+
+def test_machine_code_that_is_kept_needs_no_numba() -> None:
+    code = (
+        "import sys; from sim.simulate import run_collective; from topologies import make; "
+        "run_collective(make('star', {'gpus': '4'}), 'all-reduce', 'ring', 4096, engine='compiled'); sys.exit('numba' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)  # compiles, where nobody has yet
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_nothing_imports_numba_before_it_is_used() -> None:

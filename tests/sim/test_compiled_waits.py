@@ -36,14 +36,15 @@ def same(topology: Topology, launches: list[Launch], model: Model) -> None:
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), name)
 
 
-@given(schedules(max_sends=24), st.sampled_from(DENSE), st.sampled_from([0, 2]), st.booleans())
+@given(schedules(max_sends=24), st.sampled_from(DENSE), st.sampled_from([0, 2]), st.booleans(), st.booleans())
 @settings(max_examples=150, deadline=None)
-def test_random_schedules(s: Schedule, dense: int, depth: int, barrier: bool) -> None:
+def test_random_schedules(s: Schedule, dense: int, depth: int, barrier: bool, diagonal: bool) -> None:
     topology = make("star", {"gpus": str(max(2, s.places))})
     launch = Launch(s, 1201, Placement.of(topology, s), "int8")
     later = Launch(s, 900, launch.placement, "int8", after=(0,), start=1e-6)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(waits, "DENSE", dense)
+        patch.setattr(waits, "_diagonal", lambda s: diagonal and s.places <= s.nchunks)
         patch.setattr(waits, "EDGES", 16)  # so that there is never room
         same(topology, [launch, later], Model(1e-7, 3e9, barrier=barrier, fifo_depth=depth))
 

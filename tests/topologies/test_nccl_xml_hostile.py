@@ -86,7 +86,7 @@ def test_bombs_are_refused_quickly(read, tmp_path: Path) -> None:
         read_nccl_xml(tmp_path)
 
 
-QUIET = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+QUIET = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def never_a_traceback(read, raw: bytes) -> None:
