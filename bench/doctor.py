@@ -41,7 +41,7 @@ NOISE, SMALL_ERROR, LARGE_ERROR = 0.03, 0.2, 0.03
 VISIBLE = {False: 1.3, True: 2.0}
 """How many times slower a fault has to make some size, above 16 MiB (False) or below, to be counted."""
 CLASSES = (
-    {"slow-link", "single-qp", "rail-mismatch", "one-slow-node", "nic-down", "pcie-gen-downgraded"},
+    {"slow-link", "single-qp", "rail-mismatch", "one-slow-node", "nic-down", "pcie-gen-downgraded", "acs-on"},
     {"gpudirect-off", "acs-on"},
     {"p2p-disabled", "ring-crosses-pcie-hop"},
     {"slow-link", "few-channels"},

@@ -22,7 +22,7 @@ from prediction.readers import read_log
 from prediction.tables import ITEMSIZE, Table
 from sim.times import Progress
 from topologies import make
-from topologies.errors import RingscopeError, TopologyError
+from topologies.errors import RingscopeError
 from topologies.graph import Topology
 
 _DTYPE = {1: "int8", 2: "float16", 4: "float32", 8: "float64"}
@@ -85,13 +85,11 @@ def _machine(
     if spec is not None:
         if first.nranks is None:
             return replace(about, reason="the log does not say how many ranks ran, and its numbers leave it open"), ""
-        try:
-            return fitted(spec, params, first.nranks, first.nservers).topology, ""
-        except TopologyError:
-            servers = _servers(spec, params)
-            if servers > 1 and first.nservers == 1:
-                return _without_mpi(first, f"the machine has {servers} servers, but the log lists {first.nranks} ranks on one host"), ""
-            raise
+        servers = _servers(spec, params)
+        if "nodes" in params and servers > 1 and first.nservers == 1:
+            evidence = f"the machine was named with {servers} servers, but the log lists {first.nranks} ranks on one host"
+            return _without_mpi(first, evidence, 0.6), ""
+        return fitted(spec, params, first.nranks, first.nservers).topology, ""
     usual = guess(first)
     if isinstance(usual, str):
         return replace(about, reason=usual), ""
@@ -119,9 +117,9 @@ def _alone(first: Table, runs: Sequence[Sequence[Table]]) -> Diagnosis | None:
     return None
 
 
-def _without_mpi(first: Table, evidence: str) -> Diagnosis:
-    cause = Finding("built-without-mpi", 0.9, evidence, _ALONE_CHECK)
-    return Diagnosis("low", causes=(cause,), other=0.1, collective=first.collective, nranks=first.nranks)
+def _without_mpi(first: Table, evidence: str, confidence: float = 0.9) -> Diagnosis:
+    cause = Finding("built-without-mpi", confidence, evidence, _ALONE_CHECK)
+    return Diagnosis("low", causes=(cause,), other=1 - confidence, collective=first.collective, nranks=first.nranks)
 
 
 def _unsure(found: Diagnosis, doubts: str) -> Diagnosis:

@@ -24,7 +24,7 @@ DEVIATION, RATIO = 2.5, {"S": 1.6, "M": 1.4, "L": 1.1}
 """Standard deviations of the model's error, and ratios, from which on a band is not as expected."""
 BELIEVED = 0.02
 """Causes with less confidence are not shown."""
-_POINTS = ((8, 9), (16, 8), (1 << 20, 7))
+_POINTS = ((8, 9), (16, 7), (1 << 20, 6))
 """Sizes simulated, by the most ranks."""
 _BANDS: tuple[Band, ...] = ("S", "M", "L")
 _80 = 1.2815515655446004

@@ -18,7 +18,7 @@ from sim.times import Progress
 Band = Literal["S", "M", "L"]
 SMALL, LARGE = 64 << 10, 16 << 20
 """Largest size of band S, and of band M [B]."""
-MOST = {"S": 0.3, "M": 0.3, "L": 0.1}
+MOST = {"S": 0.3, "M": 0.3, "L": 0.11}
 """The model's error as a standard deviation in log time, at most: the slow side of an interval holds clusters that were not well."""
 NOISE = 0.05
 """Of a measurement, from one size to the next, and of the model's choice beside NCCL's."""
@@ -30,7 +30,7 @@ UNKNOWN, UNLIKE = 0.04, 0.8
 """Prior of a cause not listed, and how far in log time it may bend a curve."""
 SAME = 1.5
 """Log likelihood within which a log does not tell two causes apart."""
-FAR = 5.0
+FAR = 4.0
 """Standard deviations off at the largest size beyond which a severity is not looked at any further."""
 _80 = 1.2815515655446004
 _STEP = 0.08
@@ -121,7 +121,8 @@ def _curves(cause: Cause, scene: Scene, measured: Array, covariance: Array) -> t
     near = [abs(gap) < FAR * math.sqrt(covariance[-1, -1]) for gap in apart]
     if cause.smooth:  # what lies between two severities, one too mild and one too bad
         sides = [x > 0 for x in apart]
-        near = [ok or any(sides[j] != sides[i] for j in (i - 1, i + 1) if 0 <= j < len(sides)) for i, ok in enumerate(near)]
+        ends_near = [ok and i in (0, len(near) - 1) for i, ok in enumerate(near)]
+        near = [ok or any(sides[j] != sides[i] for j in (i - 1, i + 1) if 0 <= j < len(sides)) for i, ok in enumerate(ends_near)]
         near = [ok and math.isfinite(x) for ok, x in zip(near, apart, strict=True)]
     found = [(x, _times(cause, scene, x)) for x, ok in zip(cause.severities, near, strict=True) if ok]
     severities = [x for x, curve in found if curve is not None]

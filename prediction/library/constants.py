@@ -91,7 +91,7 @@ def _floor(kinds: set[str], generation: int, amd: bool, asked: Asked, gpus: int)
 def _network(kinds: set[str], generation: int) -> tuple[float, float, float]:
     """Hop [us], message [us] and the part of the NICs' rate, by fabric; EFA by its own generation, which came with the GPUs'."""
     if "slingshot-11" in kinds:
-        return 2.5, 2.5, 0.91
+        return 4.0, 2.0, 0.91
     if any(kind.startswith("efa") for kind in kinds):
-        return (20.0, 1.5, 0.96) if generation >= 4 else (55.0, 4.5, 0.8)
-    return (45.0, 5.0, 0.97) if any(kind.startswith("gvnic") for kind in kinds) else (3.0, 1.2, 0.97)
+        return (20.0, 2.5, 0.96) if generation >= 4 else (60.0, 3.0, 0.8)
+    return (47.0, 3.0, 0.97) if any(kind.startswith("gvnic") for kind in kinds) else (3.0, 1.5, 0.97)

@@ -45,17 +45,17 @@ class Knob:
 def knobs(topology: Topology, constants: Constants) -> tuple[list[Knob], dict[str, str]]:
     """What a log of this machine may move, and why the rest stays."""
     direct = Wire(topology, constants).direct
-    floor = constants.floor
+    floor = max(constants.floor, LEAST_FLOOR)
     found = [
         Knob("floor", ("floor", "host") if constants.host else ("floor",), False, 0.4, LEAST_FLOOR / floor, max(1.0, MOST_FLOOR / floor)),
         Knob("inside hop", ("nvlink_hop", "nvls_hop") if direct else ("pcie_hop",), False, 0.3, *HOPS),
-        _parts("inside rate", ("nvlink", "nvls"), constants, 0.1)
+        _parts("inside rate", ("nvlink", "nvls"), constants, 0.15)
         if direct
         else Knob("inside rate", ("bridge", "shared_memory"), True, 0.3, 1 / BRIDGES[1], 1 / BRIDGES[0]),
     ]
     if len(sites_of(topology)) == 1:
         return found, dict.fromkeys(("net_hop", "nic"), "one node: nothing goes over the network")
-    return [*found, Knob("network hop", ("net_hop",), False, 0.4, *HOPS), _parts("network rate", ("nic",), constants, 0.15)], {}
+    return [*found, Knob("network hop", ("net_hop",), False, 0.4, *HOPS), _parts("network rate", ("nic",), constants, 0.2)], {}
 
 
 def moved(constants: Constants, factors: Mapping[Knob, float]) -> Constants:

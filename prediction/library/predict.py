@@ -26,6 +26,8 @@ from sim.times import Progress
 from topologies.errors import MeasurementError
 from topologies.graph import Topology
 
+MOST_BYTES = 1 << 50
+"""Of a call: with all of its ranks together still a number that 64 bits hold."""
 P2P_LL = 16 << 10
 """Up to so many bytes to a peer NCCL sends with LL."""
 LL128_TURN = 0.3 * US
@@ -103,9 +105,10 @@ class Calls:
         self.reach, self.graphs = reach(topology, len(self.sites)), self._graphs()
 
     def row(self, nbytes: int) -> Row:
-        """Raises MeasurementError for a size below 1 byte."""
-        if nbytes < 1:
-            raise MeasurementError(f"{self.asked.library}: size {nbytes} B; write 1 or more")
+        """Raises MeasurementError for a size below 1 byte or above 1 PiB."""
+        if not 1 <= nbytes <= MOST_BYTES:
+            right = "1 or more" if nbytes < 1 else f"at most {MOST_BYTES} (1 PiB)"
+            raise MeasurementError(f"{self.asked.library}: size {nbytes} B; write {right}")
         choices = list(self._choices(nbytes))
         times = [self._time(choice, nbytes) for choice in choices]
         time = min(times)

@@ -17,8 +17,8 @@ from topologies.errors import RingscopeError, ScheduleError
 
 COLLECTIVES = [*TUNED, "all-to-all", "sendrecv", "gather", "scatter"]
 SIZES = (3, 1 << 16, 1 << 20, 1 << 24, 1 << 31)
-FORCED = [("ring", "ll"), ("ring", "ll128"), ("ring", "simple"), ("tree", "ll"), ("tree", "ll128"), ("tree", "simple"), ("nvls", ""), ("nvlstree", "")]
-FEW, MOST = 10_000, 40_000
+FORCED = [(algorithm, protocol) for algorithm in ("ring", "tree", "nvls", "nvlstree") for protocol in ("ll", "ll128", "simple")]
+FEW, MOST = 4_000, 40_000
 """Sends up to which a schedule is proved three times over, and at all: the large ones are the small ones on more lanes."""
 
 
@@ -28,7 +28,7 @@ def _choices(name: str, nodes: int, collective: str) -> Iterator[tuple[Calls, Ch
     asked: list[tuple[Calls, int]] = [(free, nbytes) for nbytes in SIZES]
     if collective in TUNED:
         for algorithm, protocol in FORCED:
-            words = {"NCCL_ALGO": algorithm} | ({"NCCL_PROTO": protocol} if protocol else {})
+            words = {"NCCL_ALGO": algorithm, "NCCL_PROTO": protocol}
             asked += [(calls(name, nodes, collective, words), nbytes) for nbytes in (1 << 20, 1 << 28)]
     for call, nbytes in asked:
         try:
@@ -88,16 +88,14 @@ def test_pat_is_taken_with_one_gpu_a_node(collective: str) -> None:
 
 
 def test_a_schedule_that_lacks_a_send_is_not_proved() -> None:
-    """The proof above is no empty word: without any one of its sends a ring, a tree and a switch's schedule fails."""
+    """The proof above is no empty word. NVSwitches also write what the owner of a slice has already: those sends nobody needs."""
     for name, algorithm in (("dgx-a100", "ring"), ("dgx-a100", "tree"), ("dgx-h100", "nvls")):
         call = calls(name, 1, "all-reduce", {"NCCL_ALGO": algorithm})
-        choice = next(call._choices(1 << 20))
-        whole = loops(call, choice, 1 << 20)[0].one
-        for lost in range(0, len(whole), 7):
+        whole = loops(call, next(call._choices(1 << 20)), 1 << 20)[0].one
+        for lost in range(0, len(whole) if algorithm != "nvls" else 72, 5):
             kept = np.arange(len(whole)) != lost
-            broken = whole.with_columns(**{key: column[kept] for key, column in whole.columns().items()})
             with pytest.raises(ScheduleError):
-                check(broken)
+                check(whole.with_columns(**{key: column[kept] for key, column in whole.columns().items()}))
 
 
 def _moves_the_right_bytes(schedule: Schedule, algorithm: str, call: Calls) -> None:
