@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from prediction.accuracy import BASELINES, COLD, TWO, Report, judge  # noqa: E402  the path comes first
 from prediction.accuracy_errors import counted  # noqa: E402
-from prediction.accuracy_predictors import Predict, library_calibration, library_predictor  # noqa: E402
+from prediction.accuracy_predictors import library_calibration, library_predictor  # noqa: E402
 from prediction.accuracy_tables import Curve, Folder, read_folder  # noqa: E402
 from topologies.errors import RingscopeError  # noqa: E402
 from views import records  # noqa: E402
@@ -29,6 +29,7 @@ from views.bar import bar  # noqa: E402
 from views.terminal import page  # noqa: E402
 
 Progress = Callable[[int, int], None]
+Found = TypeVar("Found")
 GIVEN = HERE.parent.parent / "shared" / "measurements"
 
 
@@ -48,20 +49,21 @@ def at_most(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def limited(predict: Predict, seconds: float) -> Predict:
+def limited(call: Callable[..., Found], seconds: float) -> Callable[..., Found]:
     """The same, given up after ``seconds`` of one call."""
 
-    def run(*args: Any) -> Any:
+    def run(*args: Any) -> Found:
         with at_most(seconds):
-            return predict(*args)
+            return call(*args)
 
     return run
 
 
 def part(folder: Folder, ablate: Sequence[str], version: str, limit: float, progress: Progress | None = None) -> Report:
     """The report of some curves."""
-    predict = limited(library_predictor(ablate), max(0.0, limit))
-    return judge(folder, predict, library_calibration(), version=version, progress=progress)
+    seconds, calibrate = max(0.0, limit), library_calibration()
+    calibrate = limited(calibrate, seconds) if calibrate else None
+    return judge(folder, limited(library_predictor(ablate), seconds), calibrate, version=version, progress=progress)
 
 
 def whole(folder: Folder, args: argparse.Namespace, progress: Progress | None) -> Report:
@@ -83,6 +85,7 @@ def whole(folder: Folder, args: argparse.Namespace, progress: Progress | None) -
                 report.rows.setdefault(method, []).extend(rows)
             report.failures += found.failures
             report.missing |= found.missing
+            report.kept += found.kept
             report.notes |= found.notes
     return report
 

@@ -30,7 +30,6 @@ MACHINES: dict[str, tuple[dict[str, str], str, str]] = {
     "h100-8": ({"gpu": "h100"}, "all-reduce", "2.21"),
     "a100-8-ag": ({"gpu": "a100"}, "all-gather", "2.18"),
     "h100-2x8-ag": ({"gpu": "h100", "nodes": "2"}, "all-gather", "2.21"),
-    "h100-4x8": ({"gpu": "h100", "nodes": "4"}, "all-reduce", "2.21"),
     "a100-2x8": ({"gpu": "a100", "nodes": "2"}, "all-reduce", "2.18"),
     "l40s-8": ({"gpu": "l40s", "cpu": "amd"}, "all-reduce", "2.21"),
 }

@@ -7,6 +7,7 @@ same cluster. A method that cannot predict a point fails it, with the reason, an
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,6 +19,8 @@ from prediction.accuracy_tables import APART, Curve, Dataset, Folder, Point
 from prediction.accuracy_told import families, few_points, log_curve, two_points
 from prediction.library.asked import Asked
 from prediction.library.constants import Constants
+from prediction.library.interval import reach
+from prediction.library.sites import sites_of
 from topologies.errors import RingscopeError
 from topologies.graph import Topology
 
@@ -43,12 +46,14 @@ class Failure:
 
 @dataclass(slots=True)
 class Report:
-    """``rows`` by method; ``missing`` says why a method was not run at all; ``notes`` by data set."""
+    """``rows`` by method; ``missing`` says why a method was not run at all; ``notes`` by data set; ``kept``: calibrations by method that
+    left all constants as they were, refused or told nothing."""
 
     rows: dict[str, list[Judged]] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     notes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    kept: Counter[str] = field(default_factory=Counter)
     left_out: tuple[str, ...] = ()
 
 
@@ -146,10 +151,12 @@ class _Run:
         assert self.calibrate is not None
         measured = [(curve.collective, point.size_bytes, point.time_s) for point in told]
         try:
-            return self.calibrate(setting.topology, measured, setting.asked, constants)
+            moved = self.calibrate(setting.topology, measured, setting.asked, constants)
         except Exception as error:  # a refusal and a defect alike are this curve's, not the run's
             self.fail(method, curve, len(curve.points), f"calibration: {reason(error)}")
             return None
+        self.report.kept[method] += moved == constants
+        return moved
 
     def library(self, method: str, curve: Curve, setting: Setting, constants: Constants) -> dict[int, Predicted]:
         found, failed = by_size(
@@ -174,12 +181,13 @@ class _Run:
         rows = self.report.rows.setdefault(method, [])
         dataset, used = curve.dataset, {point.size_bytes for point in told}
         quality = dataset.quality if dataset.quality in APART else ""
+        far = reach(setting.topology, len(sites_of(setting.topology)))
         for point in curve.points:
             if (row := found.get(point.size_bytes)) is not None:
                 rows.append(Judged(
                     dataset.name, dataset.cluster, setting.kind, curve.collective, point.size_bytes, point.time_s, row.time_s, row.low_s,
                     row.high_s, f"{row.algorithm} {row.protocol}".strip(), quality or ("outlier" if point.outlier else ""),
-                    point.size_bytes in used, part,
+                    point.size_bytes in used, part, far,
                 ))  # fmt: skip
 
     def fail(self, method: str, curve: Curve, rows: int, why: str) -> None:

@@ -23,7 +23,7 @@ class Judged:
     """One measured point and one prediction of it [s]; without an interval ``low_s`` and ``high_s`` are the prediction.
 
     ``apart``: why it is not counted with the others (outlier, noisy, uncertain), or empty. ``told``: the point was given to the method.
-    ``part``: which of several questions to the method it belongs to.
+    ``part``: which of several questions to the method it belongs to. ``reach``: what joins the GPUs, as intervals tell it.
     """
 
     dataset: str
@@ -39,6 +39,7 @@ class Judged:
     apart: str = ""
     told: bool = False
     part: str = ""
+    reach: str = ""
 
     @property
     def key(self) -> Key:

@@ -71,12 +71,17 @@ def library_predictor(ablate: Sequence[str] = ()) -> Predict:
 
 
 def library_calibration() -> Calibrate | None:
-    """The calibration, if there is one."""
+    """The calibration, if there is one: of a refused fit the constants as they were."""
     try:
-        found: Calibrate = import_module("prediction.library.calibrate").calibrated
+        module: Any = import_module("prediction.library.calibrate")
     except ModuleNotFoundError:
         return None
-    return found
+
+    def constants(topology: Topology, measured: Measured, asked: Asked, before: Constants) -> Constants:
+        found: Constants = module.calibrated(topology, measured, asked, before).constants
+        return found
+
+    return constants
 
 
 def by_size(

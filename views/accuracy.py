@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from prediction.accuracy import BASELINES, COLD, LOG, MORE, OTHER, TWO, Report
 from prediction.accuracy_errors import BANDS, Judged, counted, intervals, same, summary
+from prediction.accuracy_intervals import left_one_out
 from views.terminal import table
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def accuracy_record(report: Report) -> dict[str, Any]:
     """Percent throughout; ``apart`` holds what is not counted, ``failures`` what could not be predicted."""
     rows = {method: report.rows.get(method, []) for method in (COLD, TWO, LOG, *BASELINES)}
     good = {method: counted(found) for method, found in rows.items()}
-    inside = intervals(good[COLD])
+    inside, table_inside = intervals(left_one_out(good[COLD])), intervals(good[COLD])
     untold = {method: [row for row in found if not row.told] for method, found in rows.items()}
     reasons = sorted({row.apart for found in rows.values() for row in found if row.apart})
     two = summary(good[TWO]) | {
@@ -39,7 +40,12 @@ def accuracy_record(report: Report) -> dict[str, Any]:
         "small_log": log | ({"missing": report.missing[LOG]} if LOG in report.missing else {}),
         "coverage80": inside["coverage80"],
         "interval_width_median": inside["interval_width_median"],
-        "intervals": {method: intervals(good[method]) for method in (COLD, TWO, LOG)},
+        "coverage80_table": table_inside["coverage80"],
+        "interval_width_median_table": table_inside["interval_width_median"],
+        "intervals": {
+            method: intervals(left_one_out(good[method])) | {"table": intervals(good[method])} for method in (COLD, TWO, LOG)
+        },
+        "kept": {method: report.kept[method] for method in (TWO, LOG)},
         "baselines": {name: _baseline(name, good) for name in BASELINES},
         "apart": {reason: _errors({m: [r for r in found if r.apart == reason] for m, found in untold.items()}) for reason in reasons},
         "worst": _worst(good[COLD]),
@@ -107,8 +113,11 @@ def accuracy_lines(record: Mapping[str, Any]) -> list[Part]:
     lines += [f"{_NAMES[name]}: {methods[name]['missing']}" for name in (TWO, LOG) if "missing" in methods[name]]
     lines += [
         "",
-        f"80 % intervals of the cold prediction cover {_percent(record['coverage80'])} of the points; "
+        f"80 % intervals of the cold prediction, from the other clusters, cover {_percent(record['coverage80'])} of the points; "
         f"in the median they are {_percent(record['interval_width_median'])} wide",
+        f"those of the shipped table cover {_percent(record['coverage80_table'])}; they are "
+        f"{_percent(record['interval_width_median_table'])} wide",
+        *_kept(record),
         "",
     ]
     lines += [_against(record["baselines"]), "", _cold("class", record["cold"]["classes"], BANDS), ""]
@@ -124,6 +133,10 @@ def accuracy_lines(record: Mapping[str, Any]) -> list[Part]:
         )
         lines.append(f"apart, {reason}: median {shown}")
     return lines + _failed(record)
+
+
+def _kept(record: Mapping[str, Any]) -> list[Part]:
+    return [f"{_NAMES[method]}: {count} calibrations moved no constant" for method, count in record["kept"].items() if count]
 
 
 def _against(baselines: Mapping[str, Any]) -> Part:

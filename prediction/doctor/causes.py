@@ -193,7 +193,7 @@ CAUSES: tuple[Cause, ...] = (
     Cause("few-channels", 0.10, _few_channels, "{x:.0f} channels do the work of all",
           "NCCL_MAX_CTAS, NCCL_MAX_NCHANNELS; 'coll channels' in NCCL_DEBUG=INFO; an application's own communicator config",
           (1, 2, 3, 4, 6), smooth=True),
-    Cause("wrong-protocol-forced", 0.08, _protocol, "protocol {word} at all sizes",
+    Cause("wrong-protocol-forced", 0.03, _protocol, "protocol {word} at all sizes",
           "NCCL_PROTO and /etc/nccl.conf; a tuner plugin (NCCL_TUNER_PLUGIN)", (0, 1)),
     Cause("launch-bound", 0.12, _launch_bound, "the host launches one call in {us:.0f} us",
           "more processes (one a GPU); CPU affinity and clocks; NCCL_DEBUG off; CUDA graphs (-G 1)",

@@ -16,7 +16,7 @@ from prediction.library.schedules import Loops, nvls, plain, ring, tree
 from prediction.library.sites import Ways, sites_of
 from prediction.library.wire import Use, Wire
 from prediction.nccl.enabled import Call
-from prediction.nccl.graphs import Graphs, Path
+from prediction.nccl.graphs import Graphs
 from prediction.nccl.machines import graphs_of
 from prediction.nccl.settings import settings
 from prediction.nccl.tuner import tune
@@ -122,11 +122,8 @@ class Calls:
         """What the library's search finds; None for what is made of sends and receives."""
         if self.collective.name not in TUNED:
             return None
-        level: Path | None = "LOC" if self._peers_are_off() else None
-        return graphs_of(self.topology, version(self.asked.version), collnet=self.settings.collnet == 1, cpu=self.asked.cpu, p2p=level)
-
-    def _peers_are_off(self) -> bool:
-        return self.asked.environment.get("NCCL_P2P_DISABLE", "0").strip() not in ("", "0")
+        given = self.settings
+        return graphs_of(self.topology, version(self.asked.version), collnet=given.collnet == 1, cpu=self.asked.cpu, p2p=given.p2p)
 
     def _choices(self, nbytes: int) -> Iterator[Choice]:
         """NCCL's choice; RCCL, whose tables are not known for every machine, takes the fastest, on one node also direct kernels."""
@@ -187,7 +184,7 @@ class Calls:
     def _meet_in_memory(self) -> bool:
         """NCCL lets GPUs write to each other over a CPU only if there are two of them."""
         far = self.graphs is not None and self.graphs.ring.type_intra in ("PHB", "SYS") and len(self.topology.gpus) > 2
-        return far or self._peers_are_off()
+        return far or self.settings.p2p == "LOC"
 
 
 def _without(constants: Constants, ablate: frozenset[str]) -> Constants:

@@ -49,5 +49,5 @@ def choose(
     network reduces. Raises MeasurementError: an unknown word, or a machine whose search has no closed form."""
     tuned(collective)
     given = settings(environment or {}, version(release))
-    graphs = graphs_of(topology, version(release), collnet=given.collnet == 1, cpu=cpu)
+    graphs = graphs_of(topology, version(release), collnet=given.collnet == 1, cpu=cpu, p2p=given.p2p)
     return Choice(topology.name, graphs, given, tune(graphs, Call(collective, nbytes, op, dtype), given))

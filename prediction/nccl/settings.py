@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from prediction.nccl.graphs import Path
 from prediction.nccl.version import ALGORITHMS, COLLECTIVES, PROTOCOLS, Version
 from topologies.errors import MeasurementError, nearest, quoted
 
@@ -30,9 +31,16 @@ _INTEGERS = {  # NCCL's name: (field, lowest, highest)
     "NCCL_PAT_ENABLE": ("pat", 0, 2),
     "NCCL_LL128_C2C": ("ll128_c2c", 0, 1),
     "NCCL_NET_OVERHEAD": ("net_overhead_ns", 0, 1_000_000_000),
+    "NCCL_BUFFSIZE": ("buffer", 1 << 13, 1 << 30),
+    "NCCL_LL_BUFFSIZE": ("ll_buffer", 1 << 13, 1 << 30),
+    "NCCL_LL128_BUFFSIZE": ("ll128_buffer", 1 << 13, 1 << 30),
+    "NCCL_NVLS_CHUNKSIZE": ("nvls_chunk", 1 << 10, 1 << 30),
 }
+_LEVELS: dict[str, Path] = {"LOC": "LOC", "NVL": "NVL", "PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "SYS": "SYS"}
+_LEVELS |= {"0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "5": "SYS"}
+"""NCCL_P2P_LEVEL by word and, as older versions have it, by number."""
 SEARCH = (
-    "NCCL_CROSS_NIC", "NCCL_P2P_LEVEL", "NCCL_P2P_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_GDR_C2C",
+    "NCCL_CROSS_NIC", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_GDR_C2C",
     "NCCL_NVB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PXN_DISABLE", "NCCL_P2P_PXN_LEVEL", "NCCL_PXN_C2C", "NCCL_MNNVL_ENABLE",
     "NCCL_IB_HCA", "NCCL_IB_MERGE_NICS", "NCCL_NETDEVS_POLICY", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
 )  # fmt: skip
@@ -59,6 +67,13 @@ class Settings:
     pat: int = 2
     ll128_c2c: int = 1
     net_overhead_ns: int | None = None
+    p2p: Path | None = None
+    """The farthest path over which GPUs reach each other's memory (NCCL_P2P_LEVEL); LOC: none do (NCCL_P2P_DISABLE=1)."""
+    buffer: int = 4 << 20
+    """Bytes of a channel's buffer with protocol Simple, for one peer; LL's and LL128's are on the wire, flags included."""
+    ll_buffer: int = 512 << 10
+    ll128_buffer: int = 4_915_200
+    nvls_chunk: int = 128 << 10
     elsewhere: tuple[str, ...] = ()
     """Variables given that the tuner does not read: they act on the search (``SEARCH``) or on how data moves."""
 
@@ -77,6 +92,13 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
             values["algorithms"] = _by_function(name, text, _ALGORITHMS, version)
         elif name == "NCCL_PROTO":
             values["protocols"] = _by_function(name, text, _PROTOCOLS, version)
+        elif name == "NCCL_P2P_DISABLE":
+            if _integer(name, text, 0, 1):
+                values["p2p"] = "LOC"
+        elif name == "NCCL_P2P_LEVEL":
+            if text.upper() not in _LEVELS:
+                raise MeasurementError(f"environment: {name}: {quoted(text)} is not a level{nearest(text.upper(), _LEVELS)}")
+            values.setdefault("p2p", _LEVELS[text.upper()])
         elif name == "NCCL_THREAD_THRESHOLDS":
             parts = text.split()
             if len(parts) > 6:
@@ -85,7 +107,7 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
         elif name.startswith("NCCL_"):
             elsewhere.append(name)
         else:
-            known = [*_INTEGERS, "NCCL_ALGO", "NCCL_PROTO", "NCCL_THREAD_THRESHOLDS", *SEARCH]
+            known = [*_INTEGERS, "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_ALGO", "NCCL_PROTO", "NCCL_THREAD_THRESHOLDS", *SEARCH]
             raise MeasurementError(f"environment: {quoted(name)} is not a variable of NCCL{nearest(name, known)}")
     least, most = values.get("min_channels"), values.get("max_channels")
     if isinstance(least, int) and isinstance(most, int) and least > most:

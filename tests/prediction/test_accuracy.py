@@ -14,7 +14,8 @@ from accuracy_folder import FACTORS, SIZES, measured, write
 from prediction.accuracy import COLD, LINE, LOG, MORE, OTHER, TEXTBOOK, TUNER, TWO, Report, judge
 from prediction.accuracy_baselines import textbook
 from prediction.accuracy_errors import Judged, counted, intervals, summary
-from prediction.accuracy_predictors import library_predictor
+from prediction.accuracy_intervals import left_one_out, ratios
+from prediction.accuracy_predictors import library_calibration, library_predictor
 from prediction.accuracy_tables import Curve, Folder, read_folder
 from prediction.library.asked import Asked
 from prediction.library.constants import Constants
@@ -77,9 +78,35 @@ def test_cold_errors_are_those_put_in(report: Report) -> None:
 
 def test_intervals_cover_what_is_within_a_fifth(report: Report) -> None:
     record = accuracy_record(report)
-    assert record["coverage80"] == pytest.approx(40)  # 1.1 and 0.99 of five factors; 0.8 * 1.2 = 0.96 and 1.25 / 1.2 = 1.04 miss
-    assert record["interval_width_median"] == pytest.approx(100 * (1.2 - 1 / 1.2), abs=1e-3)
-    assert record["intervals"][TWO]["coverage80"] == 100
+    assert record["coverage80_table"] == pytest.approx(40)  # 1.1 and 0.99 of five factors; 0.8 * 1.2 = 0.96 and 1.25 / 1.2 = 1.04 miss
+    assert record["interval_width_median_table"] == pytest.approx(100 * (1.2 - 1 / 1.2), abs=1e-3)
+    assert record["intervals"][TWO]["table"]["coverage80"] == 100
+
+
+def test_intervals_of_other_clusters_by_band_and_reach() -> None:
+    def row(cluster: str, ratio: float, size: int = 1, reach: str = "node") -> Judged:
+        return Judged("d", cluster, "k", "c", size, 2.0 * ratio, 2.0, 1.99, 2.01, reach=reach)
+
+    rows = [row("a", 3.0), row("b", 1.5), row("b", 2.5), row("c", 0.5), row("d", 4.0, reach="ib"), row("a", 9.0, 1 << 30)]
+    found = left_one_out(rows)
+    assert [r.measured_s for r in found] == [r.measured_s for r in rows]
+    ends = [(r.low_s / 2, r.high_s / 2) for r in found]
+    # b and c: ratios 0.5, 1.5, 2.5 of weights 1, 1/2, 1/2, at 1/4, 5/8, 7/8 of all
+    assert ends[0] == (pytest.approx(0.5), pytest.approx(2.5))
+    assert ends[1] == ends[2] == (pytest.approx(0.5), pytest.approx(3.0))  # a and c
+    assert ends[3] == (1.0, pytest.approx(3.0))  # a and b, none of which was faster than predicted
+    assert ends[4] == (pytest.approx(0.5), pytest.approx(3.0))  # no other of its reach: a, b and c, each of weight one
+    assert ends[5] == (pytest.approx(0.995), pytest.approx(1.005))  # nobody else has large calls
+    assert ratios([]) is None
+
+
+def test_intervals_of_the_folder_come_from_its_other_clusters(report: Report) -> None:
+    record = accuracy_record(report)
+    rows = counted(report.rows[COLD])
+    assert {(row.cluster, row.reach) for row in rows} == {("blue", "node"), ("blue", "ib"), ("red", "node")}
+    # the same factors everywhere: S and M hold two of them each, whose percentiles are themselves; L holds 0.99
+    assert record["coverage80"] == pytest.approx(100)
+    assert record["intervals"][COLD]["bands"]["L"]["interval_width_median"] == pytest.approx(100 * (1 / 0.99 - 1), abs=1e-3)
 
 
 def test_outliers_and_noisy_data_sets_stand_apart(report: Report) -> None:
@@ -116,7 +143,24 @@ def test_without_a_calibration_its_parts_are_missing_and_the_rest_is_there(folde
     assert record["cold"]["rows"] == 25
     assert record["two_number"]["missing"] == record["small_log"]["missing"] == "prediction.library.calibrate is not there"
     assert record["two_number"]["mape"] is None
+    assert record["kept"] == {TWO: 0, LOG: 0}
     assert record["baselines"][LINE]["mape"] == pytest.approx(0)
+
+
+def test_the_calibration_moves_constants_and_keeps_them_where_it_refuses() -> None:
+    found, topology, asked = library_calibration(), make("dgx-h100"), Asked()
+    assert found is not None
+    before = Constants.of(topology, asked).replaced(nvlink=0.8)
+    rows = library_predictor()(topology, "all-reduce", [1024, 1 << 30], asked, before.replaced(floor=11e-6))
+    moved = found(topology, [("all-reduce", row.size_bytes, row.time_s) for row in rows], asked, before)
+    assert moved.floor == pytest.approx(11e-6, rel=0.02)
+    assert found(topology, [("all-reduce", row.size_bytes, 1.0) for row in rows], asked, before) == before  # seconds: another machine
+
+
+def test_calibrations_that_move_nothing_are_counted(folder: Path) -> None:
+    record = accuracy_record(judge(read_folder(folder), fake, lambda topology, told, asked, constants: constants))
+    assert record["kept"] == {TWO: 6, LOG: 2}  # loud with them; for the other collective of one, and from two for four
+    assert any(line == "two numbers: 6 calibrations moved no constant" for line in accuracy_lines(record))
 
 
 def test_failures_are_counted_by_reason_and_not_fatal(folder: Path) -> None:
@@ -229,6 +273,7 @@ def test_the_bench_runs_on_any_folder(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert {"cold", "two_number", "small_log", "coverage80", "interval_width_median", "baselines"} <= set(record)
+    assert {"coverage80_table", "interval_width_median_table"} <= set(record)
     assert {"mape", "median", "bands", "clusters"} <= set(record["cold"])
     assert record["cold"]["rows"] + sum(f["rows"] for f in record["failures"] if f["method"] == COLD) == 11 - len(record["apart"])
     words = [sys.executable, str(BENCH), "--measurements", str(folder), "--only", "one", "--only", "red", "--json", "--jobs"]

@@ -15,6 +15,7 @@ from prediction.library.lanes import Lane, lanes
 from prediction.library.predict import Calls, Choice
 from prediction.library.sites import Ways
 from prediction.nccl.graphs import Graph
+from topologies.graph import Link, Node, NodeKind, Topology, both_ways
 
 SEVERAL = [(name, nodes) for name, nodes in CASES if nodes > 1]
 Asked = tuple[int, str, str, int]
@@ -158,6 +159,25 @@ def test_a_ring_that_does_not_cross_comes_and_leaves_by_one_nic(name: str, nodes
     assert not _crossing(noted.asked)
     pxn = {ends for ends, way in noted.found.items() if noted.kinds[way[1]] == "nvswitch"}
     assert len(pxn) == (len(noted.found) if name == "dgx-b200" else 0), "B200 leaves over the GPU beside the NIC, A100 shares its switch"
+
+
+def test_pxn_goes_over_nvlink_where_the_cpu_would_be_nearer() -> None:
+    """The GPU on the CPU's own port reaches the NIC through the GPU beside it, with as many hops more as that takes."""
+    nodes, cables = [Node("leaf", "switch")], []
+    for s in range(2):
+        kinds: dict[str, NodeKind] = {"gpu0": "gpu", "gpu1": "gpu", "sw": "nvswitch", "cpu": "cpu", "pcie": "pcie", "nic": "nic"}
+        nodes += [Node(f"s{s}.{name}", kind, s) for name, kind in kinds.items()]
+        inside = [("gpu0", "cpu"), ("gpu1", "pcie"), ("pcie", "cpu"), ("nic", "pcie"), ("gpu0", "sw"), ("gpu1", "sw")]
+        ends = [(f"s{s}.{a}", f"s{s}.{b}", "nvlink4" if b == "sw" else "pcie5") for a, b in inside] + [(f"s{s}.nic", "leaf", "ib-ndr")]
+        cables += [cable for a, b, kind in ends for cable in both_ways(Link(a, b, kind, 1, 5e10, 1e-6))]
+    ways = Ways(Topology.build("two", nodes, cables, {"servers": ((0, 1), (2, 3))}))
+    ways.over(0, "s0.nic", "s1.nic", 3)
+    ways.over(1, "s0.nic", "s1.nic", 2)
+    found = {ends: " ".join(way) for ends, way in ways.found.items()}
+    assert found == {
+        ("s0.gpu0", "s1.gpu1"): "s0.gpu0 s0.sw s0.gpu1 s0.pcie s0.nic leaf s1.nic s1.pcie s1.gpu1",
+        ("s0.gpu1", "s1.gpu0"): "s0.gpu1 s0.pcie s0.nic leaf s1.nic s1.pcie s1.gpu1 s1.sw s1.gpu0",
+    }
 
 
 def test_the_first_way_of_two_gpus_counts() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from library_calls import asked, built, calls
+from library_calls import asked, built, calls, loops
 
 from prediction.library.predict import Row, predict_library
 from prediction.library.schedules import Loops
@@ -36,15 +36,15 @@ def test_loops_that_are_not_simulated_take_as_long_as_those_that_are(
     few, many = [], []
     steady = Loops.steady.fget  # type: ignore[attr-defined]
 
-    def noted(loops: Loops) -> int:
-        few.append(steady(loops))
-        many.append(loops.many)
-        return int(steady(loops))
+    def noted(made: Loops) -> int:
+        few.append(steady(made))
+        many.append(made.many)
+        return int(steady(made))
 
     monkeypatch.setattr(Loops, "steady", property(noted))
     short = _row(name, nodes, collective, nbytes, algorithm, protocol)
     assert many[0] > (1 if collective in ("broadcast", "reduce") else 2) * few[0] * 0.99, "some loops are left out"
-    monkeypatch.setattr(Loops, "steady", property(lambda loops: loops.many))
+    monkeypatch.setattr(Loops, "steady", property(lambda made: made.many))
     whole = _row(name, nodes, collective, nbytes, algorithm, protocol)
     assert (short.algorithm, short.protocol, short.channels) == (whole.algorithm, whole.protocol, whole.channels)
     assert short.time_s == pytest.approx(whole.time_s, rel=0.01)
@@ -113,6 +113,12 @@ def test_a_peer_gets_a_whole_message_and_a_part_of_it() -> None:
         call = calls("dgx-a100", 1, name)
         assert call.row(parts * (16 << 10)).protocol == "ll"
         assert call.row(parts * (16 << 10) + parts).protocol == "simple"
+
+
+@pytest.mark.parametrize(("collective", "parts"), [("sendrecv", 1), ("all-to-all", 16), ("gather", 16), ("scatter", 16)])
+def test_a_message_is_what_goes_to_one_peer(collective: str, parts: int) -> None:
+    call = calls("dgx-h100", 2, collective)
+    assert loops(call, next(call._choices(48 << 10)), 48 << 10)[0].message == (48 << 10) / parts
 
 
 @pytest.mark.parametrize("collective", ["all-gather", "all-to-all", "sendrecv", "gather", "scatter"])
