@@ -1,8 +1,8 @@
 """Nodes of Grace CPUs, whose NICs hang at the CPU and not at a PCIe switch (NCCL's P2C path); the quad GH200 node.
 
 GH200 quad: 6 NVLink 4 between every two GPUs, a 200G Slingshot NIC for each, a dragonfly between nodes (public benchmark logs of
-Alps). General knowledge: NICs on PCIe 4.0, 100 GB/s between two Graces, and here one dragonfly group: switches of 16 NICs with a
-cable to each of at most 31 others.
+Alps). General knowledge: NICs on PCIe 4.0, 100 GB/s between two Graces, and here one dragonfly group: switches of 16 NICs that
+spread 31 more ports over the others, at most 31 of them.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from topologies.fabric import blocks, rail_groups
 from topologies.graph import Link, Node, Topology, both_ways
 from topologies.links import link_of
 from topologies.registry import Count, topology
+
+_PORTS = 31
+"""Of a switch to others of its group."""
 
 
 def grace_node(prefix: str, s: int, gpus: int, per_cpu: int, c2c: int, nic: str, nics: int | None = None) -> tuple[list[Node], list[Link]]:
@@ -45,7 +48,8 @@ def gh200_quad(nodes: Count = 1, gpus: Count = 4) -> Topology:
     if nodes == 1:
         return Topology.build(name, parts, links, {"servers": groups["servers"]})
     switches = [f"switch{i}" for i in range(-(-nodes // 4))]
-    pairs = [(f"s{s}.nic{g}", switches[s // 4]) for s in range(nodes) for g in range(gpus)] + list(combinations(switches, 2))
-    links += [way for a, b in pairs for way in both_ways(link_of("slingshot-11", a, b))]
+    wires = [(f"s{s}.nic{g}", switches[s // 4], 1) for s in range(nodes) for g in range(gpus)]
+    wires += [(a, b, _PORTS // (len(switches) - 1)) for a, b in combinations(switches, 2)]
+    links += [way for a, b, count in wires for way in both_ways(link_of("slingshot-11", a, b, count))]
     groups["leaves"] = blocks(nodes * gpus, 4 * gpus)
     return Topology.build(name, parts + [Node(switch, "switch") for switch in switches], links, groups)

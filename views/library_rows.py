@@ -50,7 +50,10 @@ def library_lines(topology: Topology, collective: str, asked: Asked, rows: Seque
         between = f"{format_time(row.low_s)} to {format_time(row.high_s)}"
         cells = format_time(row.time_s), between, format_bandwidth(row.algbw_Bps), rate(row.busbw_Bps)
         made.add_row(format_bytes(row.size_bytes), *cells, row.algorithm, row.protocol, str(row.channels))
-    return [f"{collective} on {topology.name}, {len(topology.gpus)} ranks, {asked.dtype}: {_by(asked)}", made]
+    head = f"{collective} on {topology.name}, {len(topology.gpus)} ranks, {asked.dtype}: {_by(asked)}"
+    large = [format_bytes(row.size_bytes) for row in rows if not row.simulated]
+    note = f"by the closed form, with more sends than are simulated: {', '.join(large)}"
+    return [head, made, *([note] if large else [])]
 
 
 def held_record(report: LibraryReport, seed: int) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from algorithms.launch import DTYPE_BYTES
+from prediction.nccl.enabled import FP8
 from prediction.nccl.graphs import Cpu
 from topologies.errors import MeasurementError, nearest, quoted
 
@@ -32,3 +34,5 @@ class Asked:
         for what, value, known in (("library", self.library, LIBRARIES), ("launch", self.launch, LAUNCH_MODES)):
             if value not in known:
                 raise MeasurementError(f"{what} {quoted(value)} is not known{nearest(str(value), known)}")
+        if self.dtype not in (*DTYPE_BYTES, *FP8):
+            raise MeasurementError(f"dtype {quoted(self.dtype)} is not known{nearest(str(self.dtype), DTYPE_BYTES)}")

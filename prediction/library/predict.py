@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from algorithms.collectives import ALL_REDUCE
 from algorithms.collectives import collective as named
 from prediction.library.asked import Asked
+from prediction.library.closed import closed_form, message
 from prediction.library.constants import US, Constants
 from prediction.library.interval import interval, reach
 from prediction.library.run import period
-from prediction.library.schedules import Loops, nvls, plain, ring, tree
+from prediction.library.schedules import Buffers, Loops, TooManyError, nvls, plain, ring, tree
 from prediction.library.sites import Ways, sites_of
 from prediction.library.wire import Use, Wire
 from prediction.nccl.enabled import Call
@@ -23,7 +24,7 @@ from prediction.nccl.tuner import tune
 from prediction.nccl.version import COLLECTIVES as TUNED
 from prediction.nccl.version import Algorithm, Protocol, version
 from sim.times import Progress
-from topologies.errors import MeasurementError
+from topologies.errors import MeasurementError, nearest, quoted
 from topologies.graph import Topology
 
 MOST_BYTES = 1 << 50
@@ -53,6 +54,8 @@ class Row:
     algorithm: str
     protocol: Protocol
     channels: int
+    simulated: bool = True
+    """False: by the closed form, for a call of more sends than are simulated."""
 
 
 def predict_library(
@@ -92,6 +95,9 @@ class Calls:
     def __init__(
         self, topology: Topology, collective: str, asked: Asked, constants: Constants | None = None, ablate: frozenset[str] = frozenset()
     ) -> None:
+        for word in ablate:
+            if word not in ABLATIONS:
+                raise MeasurementError(f"ablate: {quoted(word)} is not a part that can be left out{nearest(word, ABLATIONS)}")
         if "launch" in ablate:
             asked = replace(asked, launch="process-per-gpu")
         if "choice" in ablate:
@@ -101,6 +107,7 @@ class Calls:
             raise MeasurementError(f"{asked.library}: {collective} is none of its collectives; it has {', '.join([*TUNED, *_P2P])}")
         self.constants = _without(constants or Constants.of(topology, asked), ablate)
         self.settings = settings(asked.environment, version(asked.version))
+        self.buffers = Buffers.of(self.settings)
         self.topology, self.sites, self.wire = topology, sites_of(topology), Wire(topology, self.constants)
         self.reach, self.graphs = reach(topology, len(self.sites)), self._graphs()
 
@@ -110,13 +117,17 @@ class Calls:
             right = "1 or more" if nbytes < 1 else f"at most {MOST_BYTES} (1 PiB)"
             raise MeasurementError(f"{self.asked.library}: size {nbytes} B; write {right}")
         choices = list(self._choices(nbytes))
+        if not choices:
+            raise MeasurementError(
+                f"{self.asked.library}: nothing is left for {self.collective.name}; NCCL_ALGO or NCCL_PROTO leave out all"
+            )
         times = [self._time(choice, nbytes) for choice in choices]
-        time = min(times)
-        choice = choices[times.index(time)]
+        time, simulated = min(times, key=lambda found: found[0])
+        choice = choices[times.index((time, simulated))]
         factor = self.collective.busbw_factor(len(self.topology.gpus))
         busbw = None if factor is None else nbytes / time * factor
         low, high = interval(nbytes, time, self.reach)
-        return Row(nbytes, time, low, high, nbytes / time, busbw, choice.algorithm, choice.protocol, choice.channels)
+        return Row(nbytes, time, low, high, nbytes / time, busbw, choice.algorithm, choice.protocol, choice.channels, simulated)
 
     def _graphs(self) -> Graphs | None:
         """What the library's search finds; None for what is made of sends and receives."""
@@ -143,21 +154,32 @@ class Calls:
         if self.collective is ALL_REDUCE and len(self.sites) == 1 and nbytes <= _DIRECT:
             yield Choice("two-shot", "ll", _DIRECT_CHANNELS)
 
-    def _time(self, choice: Choice, nbytes: int) -> float:
-        """From one call to the next [s]."""
+    def _time(self, choice: Choice, nbytes: int) -> tuple[float, bool]:
+        """From one call to the next [s], and whether it was simulated."""
         constants = self.constants
         if "simulation" in self.ablate and choice.modelled_s is not None:
-            return choice.modelled_s
-        ways = Ways(self.topology)
-        loops = self._loops(choice, nbytes, ways)
-        sending, in_memory = self._sending(choice.algorithm), self._meet_in_memory()
-        use = Use(choice.algorithm, choice.protocol, choice.channels, math.ceil(loops.message), sending, in_memory)
+            return choice.modelled_s, False
         simple = constants.slice / 8 if choice.algorithm.startswith("nvls") else constants.slice
         overhead = {"ll": 0.0, "ll128": LL128_TURN, "simple": simple}[choice.protocol]
-        rooted = self.collective.rooted and "period" not in self.ablate
-        took = period(self.wire.seen(use), loops, nbytes, overhead, ways, overlapping=rooted)
+        try:
+            took, simulated = self._simulated(choice, nbytes, overhead), True
+        except TooManyError:
+            use = self._use(choice, message(choice.algorithm, choice.protocol, self.collective, nbytes, choice.channels, self.sites))
+            took, simulated = closed_form(use, self.collective, nbytes, self.wire.seen(use), self.sites, overhead), False
         took += constants.floor + constants.channel * choice.channels
-        return constants.host + took if self.graphs is None else max(constants.host, took)
+        return constants.host + took if self.graphs is None else max(constants.host, took), simulated
+
+    def _simulated(self, choice: Choice, nbytes: int, overhead: float) -> float:
+        """Raises TooManyError."""
+        ways = Ways(self.topology)
+        loops = self._loops(choice, nbytes, ways)
+        machine = self.wire.seen(self._use(choice, loops.message))
+        rooted = self.collective.rooted and "period" not in self.ablate
+        return period(machine, loops, nbytes, overhead, ways, overlapping=rooted)
+
+    def _use(self, choice: Choice, message: float) -> Use:
+        sending, in_memory = self._sending(choice.algorithm), self._meet_in_memory()
+        return Use(choice.algorithm, choice.protocol, choice.channels, math.ceil(message), sending, in_memory)
 
     def _loops(self, choice: Choice, nbytes: int, ways: Ways) -> Loops:
         names: dict[str, Algorithm] = {"ring": "ring", "tree": "tree", "nvls": "nvls", "nvls-tree": "nvls-tree"}
@@ -165,10 +187,10 @@ class Calls:
         if graph is None:
             return plain(choice.algorithm, self.collective, nbytes, self.sites)
         if choice.algorithm == "ring":
-            return ring(self.collective, graph, choice.channels, nbytes, choice.protocol, self.sites, ways)
+            return ring(self.collective, graph, choice.channels, nbytes, choice.protocol, self.sites, ways, self.buffers)
         if choice.algorithm == "tree":
-            return tree(graph, choice.channels, nbytes, choice.protocol, self.sites, ways)
-        return nvls(choice.algorithm, self.collective, graph.channels, choice.channels, nbytes, self.sites)
+            return tree(graph, choice.channels, nbytes, choice.protocol, self.sites, ways, self.buffers)
+        return nvls(choice.algorithm, self.collective, graph.channels, choice.channels, nbytes, self.sites, self.buffers)
 
     def _sending(self, algorithm: str) -> float:
         """A thread block also copies: in a ring what has arrived, to where the user wants it, in an all-gather what it starts with, in an

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import networkx as nx
@@ -16,6 +17,15 @@ class Site:
 
     ranks: tuple[int, ...]
     nics: tuple[str, ...]
+
+    def visit(self, order: Sequence[int]) -> list[int]:
+        """Ranks in the order that the search found; where a node has more or fewer GPUs than the searched one, those it has."""
+        here = [i for i in order if i < len(self.ranks)]
+        return [self.ranks[i] for i in (*here, *sorted(set(range(len(self.ranks))) - set(here)))]
+
+    def nic(self, number: int) -> str:
+        """The NIC of a number in the search's graph; a node that has fewer than the one that was searched goes round."""
+        return self.nics[number % len(self.nics)]
 
 
 def sites_of(topology: Topology) -> tuple[Site, ...]:

@@ -11,9 +11,8 @@ from library_calls import asked, built, calls
 from prediction.library import schedules
 from prediction.library.asked import Asked
 from prediction.library.predict import Row, predict_library
-from prediction.library.schedules import MOST_SENDS
 from topologies import make
-from topologies.errors import MeasurementError, RingscopeError, ScheduleError
+from topologies.errors import MeasurementError, RingscopeError
 
 ALL = ["all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce", "all-to-all", "sendrecv", "gather", "scatter"]
 
@@ -94,26 +93,48 @@ def test_no_sizes_are_no_rows() -> None:
     assert predict_library(built("dgx-a100", 1), "all-reduce", [], Asked()) == ()
 
 
-@pytest.mark.parametrize("collective", ["all-gather", "all-reduce", "reduce-scatter"])
-def test_a_ring_of_2040_gpus_is_refused_at_once(collective: str) -> None:
+@pytest.mark.parametrize("collective", ["all-gather", "all-reduce", "broadcast"])
+def test_2040_gpus_have_a_closed_form_at_once(collective: str) -> None:
     topology = built("superpod-h100", 255)
-    known = Asked(environment={"NCCL_ALGO": "ring"})
     began = time.perf_counter()
-    with pytest.raises(ScheduleError, match=r"^ring: 2040 ranks: .* [0-9,]{9,} sends, more than 8,000,000; take fewer nodes"):
-        predict_library(topology, collective, [1 << 30], known)
-    assert time.perf_counter() - began < 10, "before anything is built"
+    rows = predict_library(topology, collective, [8, 1 << 20, 1 << 30], Asked())
+    assert time.perf_counter() - began < 30, "before anything is built"
+    assert not rows[-1].simulated
+    times = [row.time_s for row in rows]
+    assert times == sorted(times)
+    for row in rows:
+        _sane(row, row.size_bytes)
 
 
 @pytest.mark.parametrize("collective", ["all-reduce", "all-to-all", "broadcast", "all-gather"])
-def test_what_is_refused_is_what_would_be_built(monkeypatch: pytest.MonkeyPatch, collective: str) -> None:
-    """The number in the refusal is that of the sends, so a limit of one more lets the call pass."""
+def test_above_the_limit_stands_the_closed_form(monkeypatch: pytest.MonkeyPatch, collective: str) -> None:
     call = calls("dgx-h100", 2, collective)
-    monkeypatch.setattr(schedules, "MOST_SENDS", 100)
-    with pytest.raises(ScheduleError) as refused:
-        call.row(8 << 20)
-    sends = int(str(refused.value).split(" sends")[0].rpartition(" ")[2].replace(",", ""))
-    monkeypatch.setattr(schedules, "MOST_SENDS", sends - 1)
-    with pytest.raises(ScheduleError):
-        call.row(8 << 20)
-    monkeypatch.setattr(schedules, "MOST_SENDS", MOST_SENDS)
-    _sane(call.row(8 << 20), 8 << 20)
+    for name in ("MOST_SENDS", "MOST_SWITCHED"):
+        monkeypatch.setattr(schedules, name, 100)
+    instant = call.row(8 << 20)
+    monkeypatch.undo()
+    played = call.row(8 << 20)
+    assert (instant.simulated, played.simulated) == (False, True)
+    assert instant.time_s != played.time_s
+    _sane(instant, 8 << 20)
+
+
+@pytest.mark.parametrize(
+    ("machine", "nodes", "collective", "nbytes", "margin"),
+    [
+        ("dgx-a100", 1, "all-reduce", 8, 0.001), ("dgx-a100", 1, "all-reduce", 1 << 20, 0.001),
+        ("dgx-a100", 1, "all-reduce", 1 << 28, 0.02), ("dgx-h100", 1, "all-reduce", 1 << 32, 0.04),
+        ("dgx-a100", 4, "all-reduce", 1 << 28, 0.08), ("dgx-h100", 2, "all-gather", 1 << 32, 0.08),
+        ("dgx-h100", 2, "broadcast", 1 << 32, 0.08), ("dgx-h100", 2, "all-to-all", 1 << 28, 0.01),
+        ("dgx-h100", 2, "sendrecv", 1 << 28, 0.01), ("dgx-h100", 4, "all-reduce", 8, 0.15),
+        ("dgx-h100", 4, "all-reduce", 1 << 28, 0.15),
+    ],
+)  # fmt: skip
+def test_closed_form_and_simulation_agree(
+    monkeypatch: pytest.MonkeyPatch, machine: str, nodes: int, collective: str, nbytes: int, margin: float
+) -> None:
+    call = calls(machine, nodes, collective)
+    played = call.row(nbytes)
+    for name in ("MOST_SENDS", "MOST_SWITCHED"):
+        monkeypatch.setattr(schedules, name, 0)
+    assert call.row(nbytes).time_s == pytest.approx(played.time_s, rel=margin)
