@@ -28,7 +28,7 @@ def calibrate(
     from prediction.library.logs import points, told_two
     from prediction.limits import names_file
     from prediction.readers import read_log
-    from topologies.cluster_writer import write_cluster
+    from topologies.cluster_writer import check_target, write_cluster
     from topologies.units import parse_sizes, parse_time
     from views import arguments, records
     from views.bar import bar
@@ -37,6 +37,8 @@ def calibrate(
     asked = asked_of(library or "nccl", nccl_version, launch, env, {})
     assert asked is not None
     params = arguments.parameters(nodes, param)
+    if output is not None:
+        check_target(output)
     if bool(log) == bool(quick):
         raise wrong("give a log, or two times with --quick, and not both")
     if quick:

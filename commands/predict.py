@@ -52,6 +52,8 @@ def predict(
     if asked:
         from prediction.library.logs import check_calls
         from prediction.library.predict import predict_library
+        from prediction.nccl.settings import settings
+        from prediction.nccl.version import version
         from views.library_rows import library_csv, library_lines, library_record
 
         check_calls(collective, machine)
@@ -61,7 +63,8 @@ def predict(
             say(library_csv(rows))
         else:
             told = machine, collective, asked, rows
-            say(records.dumps(library_record(*told, lot)) if as_json else library_lines(*told))
+            idle = settings(asked.environment, version(asked.version)).elsewhere
+            say(records.dumps(library_record(*told, lot)) if as_json else library_lines(*told, idle))
         return
     with bar("runs") as progress:
         found = run(machine, collective, wanted, model=knobs, dtype=dtype, algorithms=algorithm, engine=engine, progress=progress)

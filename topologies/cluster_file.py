@@ -206,6 +206,9 @@ def _groups(table: Table, ranks: int) -> dict[str, tuple[tuple[int, ...], ...]]:
     return groups
 
 
+_CONSTANT = 'write a part as 0.92, a time as "7.2us", a bandwidth as "21.7GB/s"'
+
+
 def _constants(table: Any) -> dict[str, float]:
     """Their names are checked by whoever predicts with them."""
     _check_type(table, "constants", dict, 'a table, as [constants] with floor = "7.2us"')
@@ -216,10 +219,11 @@ def _constants(table: Any) -> dict[str, float]:
         _check_name(name, "constants")
         where = f"constants.{name}"
         if isinstance(value, str):
+            if not re.search(r"(s|bps)\s*$", value):
+                raise TopologyError(f"{where}: {quoted(value)} has no unit; {_CONSTANT}")
             found[name] = parse_bandwidth(value, where) if value.rstrip(" ").endswith(("/s", "bps")) else parse_time(value, where)
         elif isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-            right = 'write a part as 0.92, a time as "7.2us", a bandwidth as "21.7GB/s"'
-            raise TopologyError(f"{where}: {quoted(value)} is not a constant; {right}")
+            raise TopologyError(f"{where}: {quoted(value)} is not a number above 0 and at most 1; {_CONSTANT}")
         else:
             found[name] = float(value)
     return found

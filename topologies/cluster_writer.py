@@ -21,9 +21,8 @@ def write_cluster(topology: Topology, path: str | Path, named: tuple[str, Mappin
     """Write ``path`` whole or not at all: a file that does not read back equal never takes its place. Raises TopologyError.
 
     ``named``: the registered topology and the parameters that it was made with, which are then all that is written of it."""
-    path = Path(path)
-    if not path.name:
-        raise TopologyError(f'{quoted(str(path))} is not a file name; write a name as "cluster.toml"')
+    check_target(path)
+    path = Path(path).resolve()
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")
     try:
         # Cables in pairs are half as long, but give some graphs another order of ports, and with it other routes.
@@ -35,10 +34,25 @@ def write_cluster(topology: Topology, path: str | Path, named: tuple[str, Mappin
     except TopologyError as error:
         raise TopologyError(str(error).replace(beside.name, path.name)) from None
     except (OSError, ValueError) as error:
-        raise TopologyError(f"{path.name}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
+        raise TopologyError(f"{quoted(str(path))}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
     finally:
         with contextlib.suppress(OSError):
             beside.unlink(missing_ok=True)
+
+
+def check_target(path: str | Path) -> None:
+    """Raises TopologyError where ``write_cluster`` could not put a file: no name of a .toml, no such folder, not a plain file."""
+    shown, target = quoted(str(path)), Path(path)
+    try:
+        if target.suffix != ".toml":
+            raise TopologyError(f'{shown} is not the name of a cluster file; write a name as "cluster.toml"')
+        target = target.resolve()
+        if not target.parent.is_dir():
+            raise TopologyError(f"{shown}: there is no folder {quoted(str(target.parent))}")
+        if target.exists() and not target.is_file():
+            raise TopologyError(f"{shown} is not a plain file; write to another name")
+    except (OSError, RuntimeError) as error:  # a name that is too long, links in a circle
+        raise TopologyError(f"{shown}: cannot be written: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _reads_back(topology: Topology, path: Path, lines: Iterator[str]) -> bool:

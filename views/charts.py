@@ -118,9 +118,7 @@ def _size_axis(sizes: Sequence[int], lang: str) -> alt.X:
     )  # fmt: skip
 
 
-def _layers(
-    rows: Sequence[Row], grey: Sequence[Record], y: alt.Y, field: str, look: Look, measured: Sequence[Record]
-) -> alt.LayerChart:
+def _layers(rows: Sequence[Row], grey: Sequence[Record], y: alt.Y, field: str, look: Look, measured: Sequence[Record]) -> alt.LayerChart:
     lang, dark = look.lang, look.dark
     x = _size_axis([row.size_bytes for row in rows], lang)
     here = next((row for row in rows if row.size_bytes == look.size), rows[-1])

@@ -44,7 +44,8 @@ def library_csv(rows: Sequence[Row]) -> str:
     return out.getvalue().rstrip("\n")
 
 
-def library_lines(topology: Topology, collective: str, asked: Asked, rows: Sequence[Row]) -> list[Part]:
+def library_lines(topology: Topology, collective: str, asked: Asked, rows: Sequence[Row], idle: Sequence[str] = ()) -> list[Part]:
+    """A line a size; ``idle``: variables that change nothing here."""
     made = table(">size", ">time", ">four of five", ">algbw", ">busbw", "algorithm", "protocol", ">channels")
     for row in rows:
         between = f"{format_time(row.low_s)} to {format_time(row.high_s)}"
@@ -53,7 +54,10 @@ def library_lines(topology: Topology, collective: str, asked: Asked, rows: Seque
     head = f"{collective} on {topology.name}, {len(topology.gpus)} ranks, {asked.dtype}: {_by(asked)}"
     large = [format_bytes(row.size_bytes) for row in rows if not row.simulated]
     note = f"by the closed form, with more sends than are simulated: {', '.join(large)}"
-    return [head, made, *([note] if large else [])]
+    notes = [note] if large else []
+    if idle:
+        notes.append(f"without effect on the prediction: {', '.join(idle)}")
+    return [head, made, *notes]
 
 
 def held_record(report: LibraryReport, seed: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import cast
 from prediction.doctor.diagnosis import Diagnosis, Finding
 from prediction.doctor.examine import examine
 from prediction.doctor.flags import flags
-from prediction.doctor.header import guess, launch_of, told, version_of
+from prediction.doctor.header import guess, launch_of, other_gpus, told, version_of
 from prediction.fit import fitted
 from prediction.library.asked import Asked, LaunchMode, Library
 from prediction.limits import machine_of
@@ -67,7 +67,9 @@ def doctor(
         )  # fmt: skip
         found = examine(run, machine, asked, doubt=1.0 if who else _DOUBT, progress=progress, search=not doubts)
         notes = [*found.notes, note, "" if who else "the log does not say who launches: process-per-gpu is taken"]
-        found = replace(found, notes=tuple(x for x in notes if x), flags=flags(run))
+        found = replace(found, notes=tuple(x for x in notes if x), flags=(*other_gpus(run[0], machine), *flags(run)))
+        if found.verdict == "healthy" and any(row.wrong for table in run for row in table.rows):
+            found = replace(found, verdict="unknown", reason="times are as expected, but results are wrong: see the flag")
         seen.append(_unsure(found, doubts) if doubts else found)
     worst = min(seen, key=_urgency)
     others = [f"{x.collective}: {x.verdict}" + (f", {x.ratio:.2f} of expected" if x.ratio else "") for x in seen if x is not worst]

@@ -12,6 +12,7 @@ from prediction.log_file import MAX_LINE, Log
 from prediction.nccl.version import FIRST, LAST
 from prediction.tables import Table
 from topologies.gpus import GPUS
+from topologies.graph import Topology
 
 _SQUASHED = {name.replace("-", ""): name for name in GPUS}
 _VERSION = (
@@ -77,6 +78,14 @@ def model_of(gpu: str | None) -> str | None:
     squashed = re.sub(r"[^a-z0-9+]", "", text)
     fits = [name for name in _SQUASHED if squashed.startswith(name)]
     return _SQUASHED[max(fits, key=len)] if fits and "+" not in squashed else None
+
+
+def other_gpus(table: Table, machine: Topology) -> tuple[str, ...]:
+    """What to say where the header names GPUs whose links the machine has none of."""
+    model, kinds = model_of(table.gpu), {link.kind for link in machine.links}
+    if model is None or GPUS[model].link in kinds or not GPUS[model].link or not any(kind.startswith(("nvlink", "xgmi")) for kind in kinds):
+        return ()
+    return (f"the log is of {table.gpu}, whose links are {GPUS[model].link}; {machine.name} has none of them: another machine?",)
 
 
 def launch_of(table: Table) -> LaunchMode | None:

@@ -160,7 +160,7 @@ def nvls(algorithm: str, collective: Collective, heads: int, channels: int, nbyt
     else:
         one = Schedule.of("nvls", collective, n, _gather_or_scatter(collective, n))
     many = count(data, heads * chunk)
-    return Loops(one, many, pipeline, data / many / heads, 8)
+    return Loops(one, many, pipeline, data / many / heads, 8 * len(groups[0]))
 
 
 def nvls_chunk(data: float, heads: int, most: int) -> int:

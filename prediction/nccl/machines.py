@@ -81,7 +81,7 @@ def _nodes(topology: Topology) -> list[_Place]:
     loose = [gpu for gpu in topology.gpus if topology.node(gpu).server is None]
     if loose:
         raise MeasurementError(
-            f"{topology.name}: {loose[0]} is in no server; NCCL's search goes over servers, so there is no closed form for a bare graph"
+            f"{topology.name}: {loose[0]} is in no server, and NCCL's search goes over servers; take a machine, as dgx-h100"
         )
     fabric: nx.Graph[str] = nx.Graph()
     kinds = {node.name: node.kind for node in topology.nodes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from prediction.nccl.graphs import Path
 from prediction.nccl.version import ALGORITHMS, COLLECTIVES, PROTOCOLS, Version
@@ -39,12 +40,22 @@ _INTEGERS = {  # NCCL's name: (field, lowest, highest)
 _LEVELS: dict[str, Path] = {"LOC": "LOC", "NVL": "NVL", "PIX": "PIX", "PXB": "PXB", "PHB": "PHB", "SYS": "SYS"}
 _LEVELS |= {"0": "LOC", "1": "PIX", "2": "PXB", "3": "PHB", "4": "SYS", "5": "SYS"}
 """NCCL_P2P_LEVEL by word and, as older versions have it, by number."""
+_WORDS = ("NCCL_ALGO", "NCCL_PROTO", "NCCL_THREAD_THRESHOLDS", "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL")
 SEARCH = (
     "NCCL_CROSS_NIC", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_GDR_C2C",
     "NCCL_NVB_DISABLE", "NCCL_SHM_DISABLE", "NCCL_PXN_DISABLE", "NCCL_P2P_PXN_LEVEL", "NCCL_PXN_C2C", "NCCL_MNNVL_ENABLE",
     "NCCL_IB_HCA", "NCCL_IB_MERGE_NICS", "NCCL_NETDEVS_POLICY", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE",
 )  # fmt: skip
 """Variables that change the topology search, so the graphs, not the tuner."""
+OTHERS = (
+    "NCCL_IB_QPS_PER_CONNECTION", "NCCL_IB_SPLIT_DATA_ON_QPS", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_IB_AR_THRESHOLD", "NCCL_IB_DISABLE",
+    "NCCL_IB_TIMEOUT", "NCCL_IB_RETRY_CNT", "NCCL_IB_GID_INDEX", "NCCL_IB_ADAPTIVE_ROUTING", "NCCL_SOCKET_IFNAME", "NCCL_NET",
+    "NCCL_NET_PLUGIN", "NCCL_TUNER_PLUGIN", "NCCL_CTA_POLICY", "NCCL_CGA_CLUSTER_SIZE", "NCCL_NVLSTREE_MAX_CHUNKSIZE",
+    "NCCL_P2P_NET_CHUNKSIZE", "NCCL_WIN_ENABLE", "NCCL_GRAPH_REGISTER", "NCCL_LOCAL_REGISTER", "NCCL_RUNTIME_CONNECT", "NCCL_DEBUG",
+    "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_CUMEM_ENABLE", "NCCL_LAUNCH_MODE",
+    "NCCL_TREE_THRESHOLD", "NCCL_LL_THRESHOLD", "NCCL_SINGLE_RING_THRESHOLD",
+)  # fmt: skip
+"""Others that are NCCL's, so that they are not taken for a misspelt one: none of them changes what is modelled here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +115,21 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
             if len(parts) > 6:
                 raise MeasurementError(f"environment: {name}: {len(parts)} numbers; write at most 6")
             values["thresholds"] = tuple(_integer(name, part, -2, 1 << 40) for part in parts)
-        elif name.startswith("NCCL_"):
-            elsewhere.append(name)
         else:
-            known = [*_INTEGERS, "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_ALGO", "NCCL_PROTO", "NCCL_THREAD_THRESHOLDS", *SEARCH]
-            raise MeasurementError(f"environment: {quoted(name)} is not a variable of NCCL{nearest(name, known)}")
+            known = [
+                *_INTEGERS,
+                "NCCL_P2P_DISABLE",
+                "NCCL_P2P_LEVEL",
+                "NCCL_ALGO",
+                "NCCL_PROTO",
+                "NCCL_THREAD_THRESHOLDS",
+                *SEARCH,
+                *OTHERS,
+            ]
+            misspelt = name not in known and get_close_matches(name[:80], known, n=1, cutoff=0.88)
+            if misspelt or not name.startswith("NCCL_"):
+                raise MeasurementError(f"environment: {quoted(name)} is not a variable of NCCL{nearest(name, known)}")
+            elsewhere.append(name)
     least, most = values.get("min_channels"), values.get("max_channels")
     if isinstance(least, int) and isinstance(most, int) and least > most:
         raise MeasurementError(f"environment: NCCL_MIN_CTAS = {least} is above NCCL_MAX_CTAS = {most}; write {most} or less")

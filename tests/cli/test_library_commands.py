@@ -201,7 +201,9 @@ def test_calibrate_from_two_numbers(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["nothere.txt"], "nothere.txt"),
         (["LOG", "--launch", "foo"], 'launch "foo" is not known'),
         (["LOG", "--nodes", "2", "--param", "gpus=8"], "8 ranks"),
-        (["LOG", "-o", "/proc/nothing/machine.toml"], "cannot be written"),
+        (["LOG", "-o", "/proc/nothing/machine.toml"], "there is no folder"),
+        (["LOG", "-o", "machine.xml"], "not the name of a cluster file"),
+        (["LOG", "-o", ""], "not the name of a cluster file"),
     ],
 )
 def test_calibrate_refusals(words: list[str], says: str, log: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,9 +106,9 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> No
     tooth = Topology.build("x", nodes, both_ways(Link("a", "b", "link", 1, 1e300, 0.0)))
     with pytest.raises(TopologyError, match=r"^c\.toml: links\[0\]\.bandwidth"):
         write_cluster(tooth, path)
-    with pytest.raises(TopologyError, match="cannot be written"):
+    with pytest.raises(TopologyError, match="there is no folder"):
         write_cluster(make("ring"), tmp_path / "missing" / "c.toml")
-    with pytest.raises(TopologyError, match="not a file name"):
+    with pytest.raises(TopologyError, match="not the name of a cluster file"):
         write_cluster(make("ring"), "")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -218,3 +218,28 @@ def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_with_its_own_links_takes_no_parameters(file) -> None:
     with pytest.raises(TopologyError, match='no parameter "nodes"'):
         read_cluster(file(NODES + LINK), {"nodes": 2})
+
+
+def test_writing_follows_links_and_spares_what_is_no_plain_file(tmp_path: Path) -> None:
+    ring, real, link = make("ring", {"gpus": "3"}), tmp_path / "real.toml", tmp_path / "link.toml"
+    real.write_text("old")
+    link.symlink_to(real)
+    write_cluster(ring, link)
+    assert link.is_symlink()
+    assert read_cluster(real) == ring
+    (tmp_path / "folder.toml").mkdir()
+    for name in ("folder.toml", "cluster.xml", "", "."):
+        with pytest.raises(TopologyError, match=r"plain file|name of a cluster file"):
+            write_cluster(ring, tmp_path / name)
+    circle = tmp_path / "circle.toml"
+    circle.symlink_to(circle)
+    with pytest.raises(TopologyError, match="circle"):
+        write_cluster(ring, circle)
+
+
+@pytest.mark.parametrize("value", ['"0.9"', '"21G"', "1.5", "0", "inf", "nan", "true", "[]"])
+def test_a_constant_without_its_unit_is_told_which_there_are(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(f'topology = "ring"\nconstants = {{ nic = {value} }}\n')
+    with pytest.raises(TopologyError, match=r'^c\.toml: constants\.nic: .*write a part as 0\.92, a time as "7\.2us"'):
+        read_cluster(path)
