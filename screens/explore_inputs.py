@@ -122,4 +122,3 @@ def scenario() -> Scenario:
     publish(chosen | {"params": ",".join(f"{key}={value}" for key, value in own.items()), "also": ",".join(also)}, DEFAULTS)
     params = tuple((key, value) for key, value in own.items() if value)
     return Scenario(name, params, chosen["collective"], SIZES[chosen["size"]], chosen["algorithm"], (*first, *also))
-

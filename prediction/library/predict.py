@@ -107,7 +107,11 @@ class Calls:
         self.collective, self.asked, self.ablate = named(collective), asked, ablate
         if collective not in TUNED and collective not in _P2P:
             raise MeasurementError(f"{asked.library}: {collective} is none of its collectives; it has {', '.join([*TUNED, *_P2P])}")
-        self.constants = _without(constants or Constants.of(topology, asked), ablate)
+        usual = Constants.of(topology, asked)
+        constants = constants or usual
+        if "launch" in ablate:
+            constants = constants.replaced(floor=usual.floor, host=usual.host)
+        self.constants = _without(constants, ablate)
         self.settings = settings(asked.environment, version(asked.version))
         self.buffers = Buffers.of(self.settings)
         self.topology, self.sites, self.wire = topology, sites_of(topology), Wire(topology, self.constants)

@@ -195,7 +195,7 @@ def test_constants_that_cannot_be(table: str, says: str, tmp_path: Path) -> None
     [
         ("floor = 7", "constants.floor: 7 is not a number above 0"),
         ("floor = true", "constants.floor: True is not a number above 0"),
-        ('floor = "7"', 'has no unit; write a part as 0.92'),
+        ('floor = "7"', "has no unit; write a part as 0.92"),
         ('nic = "fast"', "constants.nic"),
         ("nic = nan", "constants.nic"),
         ("nic = [1]", "constants.nic"),
