@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,28 +36,25 @@ def merge_channels(name: str, schedules: Sequence[Schedule]) -> Schedule:
 def pipeline(schedule: Schedule, slices: int) -> Schedule:
     """The schedule on ``slices`` equal shares of the data, one behind the other through the same queues: a place forwards
     slice 0 while it receives slice 1."""
-    if slices < 1:
-        raise ScheduleError(f"{schedule.name}: slices {slices} must be at least 1")
-    if slices == 1:
-        return schedule
-    parts = []
-    for k in range(slices):
-        columns = _share(schedule, k, slices)
-        parts.append(columns | {"step": columns["step"] * slices + k})
-    return _shared(schedule.name, [schedule] * slices, parts)
+    return _again(schedule, slices, "slices", lambda step, k: step * slices + k)
 
 
 def repeated(schedule: Schedule, times: int) -> Schedule:
     """The schedule on ``times`` equal shares of the data, one after the other through the same queues: a place begins the next share
     when it has sent all of the one before."""
+    return _again(schedule, times, "times", lambda step, k: step + k * schedule.steps)
+
+
+def _again(schedule: Schedule, times: int, what: str, at: Callable[[Ints, int], Ints]) -> Schedule:
+    """``at``: the step at which share k does what the schedule does at a step."""
     if times < 1:
-        raise ScheduleError(f"{schedule.name}: times {times} must be at least 1")
+        raise ScheduleError(f"{schedule.name}: {what} {times} must be at least 1")
     if times == 1:
         return schedule
     parts = []
     for k in range(times):
         columns = _share(schedule, k, times)
-        parts.append(columns | {"step": columns["step"] + k * schedule.steps})
+        parts.append(columns | {"step": at(columns["step"], k)})
     return _shared(schedule.name, [schedule] * times, parts)
 
 

@@ -134,7 +134,7 @@ def test_the_closed_form_takes_nvswitches_only() -> None:
     for name in ("dgx-1v", "gh200-quad"):
         with pytest.raises(MeasurementError, match="there is no closed form"):
             machine_of(make(name), version("2.30"))
-    with pytest.raises(MeasurementError, match="no closed form for a bare graph"):
+    with pytest.raises(MeasurementError, match="is in no server"):
         graphs_of(make("ring"), version("2.30"))
 
 
