@@ -22,7 +22,7 @@ from prediction.accuracy import BASELINES, COLD, TWO, Report, judge  # noqa: E40
 from prediction.accuracy_errors import counted  # noqa: E402
 from prediction.accuracy_predictors import library_calibration, library_predictor  # noqa: E402
 from prediction.accuracy_tables import Curve, Folder, read_folder  # noqa: E402
-from topologies.errors import RingscopeError  # noqa: E402
+from topologies.errors import MeasurementError, RingscopeError, quoted  # noqa: E402
 from views import records  # noqa: E402
 from views.accuracy import accuracy_lines, accuracy_record  # noqa: E402
 from views.bar import bar  # noqa: E402
@@ -106,6 +106,8 @@ def asked() -> argparse.Namespace:
 def main() -> int:
     args = asked()
     try:
+        if args.picture and args.picture.suffix not in (".png", ".svg", ".pdf"):
+            raise MeasurementError(f"--picture: {quoted(args.picture.name)} has an ending that is no format here; write .png, .svg or .pdf")
         folder = read_folder(args.measurements, args.only)
         library_predictor(args.ablate)  # refuses an unknown part before the first curve
         with bar("curves" if args.jobs <= 1 else "clusters") as progress:

@@ -97,13 +97,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--draws", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--machines", default=",".join(MACHINES))
+    parser.add_argument("--machines", nargs="+", choices=MACHINES, default=list(MACHINES))
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     random = np.random.default_rng(given.seed)
     rows = []
     expected: dict[str, np.ndarray] = {}
-    for machine, fault, case in cases(given.draws, given.seed, given.machines.split(",")):
+    for machine, fault, case in cases(given.draws, given.seed, given.machines):
         began = time.perf_counter()
         text = log_text(case, random)
         found = examine(read_text(text, "made.txt"), case.topology, case.asked)

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from prediction.library.interval import band
+
 BANDS = ("S", "M", "L")
 """Up to 64 KiB, up to 16 MiB, above."""
-_SMALL, _MEDIUM = 64 << 10, 16 << 20
 _DIGITS = 3
 Key = tuple[str, str, int]
 
@@ -52,7 +53,7 @@ class Judged:
 
     @property
     def band(self) -> str:
-        return BANDS[(self.size_bytes > _SMALL) + (self.size_bytes > _MEDIUM)]
+        return band(self.size_bytes)
 
     @property
     def covered(self) -> bool:

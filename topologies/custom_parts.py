@@ -124,7 +124,7 @@ def _mesh(plan: Plan) -> tuple[tuple[int, ...], ...]:
     each = plan.links // max(1, plan.gpus - 1)
     if not each:
         raise TopologyError(f"custom: links = {plan.links} of a GPU do not reach all {plan.gpus - 1} others of a mesh; "
-                            f"write gpus = {plan.links + 1} or fewer, or intra = nvswitch")  # fmt: skip
+                            f"write gpus = {plan.links + 1} or fewer, or another intra")  # fmt: skip
     return tuple(tuple(each * (a != b) for b in gpus) for a in gpus)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from topologies.custom import custom
 from topologies.custom_parts import FABRICS
-from topologies.custom_words import CPUS, INTRA
+from topologies.custom_words import CPUS, INTRA, usual
 from topologies.errors import TopologyError
 from topologies.gpus import GPUS
 from topologies.graph import Topology
@@ -54,7 +54,7 @@ def described(row: Mapping[str, str], where: str = "") -> Topology:
             nodes, gpus, gpu, intra, count("intra_links_per_gpu", 64), count("nics_per_node", 256),
             parse_bandwidth(f"{nic}Gb/s", _at(where, "nic_gbps")) if nic not in ("", "0", "unknown") else None,
             word("fabric", (*FABRICS, "none")), rails, word("host_cpu", CPUS),
-            count("nvl_domain", 10**6) if intra == "nvl72" else None,
+            count("nvl_domain", 10**6) if (intra or usual(GPUS[gpu], gpus)) == "nvl72" else None,
         )  # fmt: skip
     except TopologyError as error:
         text = re.sub(rf"\b({'|'.join(_COLUMN)}) = ", lambda found: f"{_COLUMN[found[1]]} = ", str(error))

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 from prediction.accuracy import BASELINES, COLD, LOG, MORE, OTHER, TWO, Report
 from prediction.accuracy_errors import BANDS, Judged, counted, intervals, same, summary
 from prediction.accuracy_intervals import left_one_out
+from prediction.library.interval import band
 from views.terminal import table
 
 if TYPE_CHECKING:
     from views.terminal import Part
 
 WORST = 20
-_SMALL, _LARGE = 64 << 10, 16 << 20
 _NAMES = {
     COLD: "cold", TWO: "two numbers", LOG: "small log", OTHER: "  other collective", MORE: "  more nodes", "textbook": "textbook ring",
     "nccl_tuner": "NCCL's tuner", "straight_line": "line through two",
@@ -78,7 +78,7 @@ def _sweeps(rows: Sequence[Judged], all_rows: Sequence[Judged]) -> list[Judged]:
     sizes: dict[tuple[str, str], list[int]] = {}
     for row in all_rows:
         sizes.setdefault(row.key[:2], []).append(row.size_bytes)
-    return [row for row in rows if min(sizes[row.key[:2]]) <= _SMALL and max(sizes[row.key[:2]]) > _LARGE]
+    return [row for row in rows if band(min(sizes[row.key[:2]])) == "S" and band(max(sizes[row.key[:2]])) == "L"]
 
 
 def _worst(rows: Sequence[Judged]) -> list[dict[str, Any]]:

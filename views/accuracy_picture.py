@@ -13,6 +13,7 @@ from prediction.accuracy_errors import Judged
 from views.palette import LIGHT
 
 MARKS = "os^vDPX*"
+TITLES = {"nccl_tuner": "NCCL's own tuner"}
 _LOOK: Any = {"font.size": 10, "axes.grid": True, "grid.color": "#e3e7ec", "axes.axisbelow": True, "svg.hashsalt": "ringscope"}
 
 
@@ -32,7 +33,8 @@ def accuracy_figure(methods: dict[str, Sequence[Judged]]) -> Figure:
                     [1e6 * row.measured_s for row in of], [1e6 * row.predicted_s for row in of], linestyle="", marker=MARKS[i % len(MARKS)],
                     markersize=3.5, alpha=0.6, color=LIGHT[i % len(LIGHT)], label=kind,
                 )  # fmt: skip
-            axes.set(title=name, xlabel="measured [µs]", ylabel="predicted [µs]", xscale="log", yscale="log", aspect="equal")
+            title = TITLES.get(name, name.replace("_", " "))
+            axes.set(title=title, xlabel="measured [µs]", ylabel="predicted [µs]", xscale="log", yscale="log", aspect="equal")
             axes.legend(fontsize=8)
     return figure
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
-from prediction.doctor.shape import Band
+from prediction.library.interval import Band
 
 Verdict = Literal["healthy", "low", "high", "unknown"]
 
@@ -66,4 +66,4 @@ class Diagnosis:
     version: str = ""
     launch: str = ""
     flags: tuple[str, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()

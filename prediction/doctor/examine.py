@@ -12,9 +12,11 @@ from prediction.doctor.causes import PROTOCOLS
 from prediction.doctor.diagnosis import Diagnosis, Finding, Judged, Point, Verdict
 from prediction.doctor.flags import by_size
 from prediction.doctor.scene import Array, Scene
-from prediction.doctor.shape import SAME, Band, Fit, band_of, confidences, deviation, error_of, fits
+from prediction.doctor.shape import SAME, Z80, Fit, confidences, deviation, error_of, fits
 from prediction.library.asked import Asked
 from prediction.library.constants import Constants
+from prediction.library.interval import Band
+from prediction.library.interval import band as band_of
 from prediction.tables import Table
 from sim.times import Progress
 from topologies.errors import RingscopeError
@@ -27,7 +29,6 @@ BELIEVED = 0.02
 _POINTS = ((8, 9), (16, 7), (1 << 20, 6))
 """Sizes simulated, by the most ranks."""
 _BANDS: tuple[Band, ...] = ("S", "M", "L")
-_80 = 1.2815515655446004
 
 
 def examine(
@@ -81,7 +82,7 @@ def _judged(band: Band, sizes: Sequence[int], residual: Array, covariance: Array
     chosen = np.array([float(band_of(size) == band) for size in sizes])
     mean, off = deviation(residual, covariance, chosen)
     spread = abs(mean / off) if off else 0.0
-    return Judged(band, math.exp(-mean), -off, math.exp(-_80 * spread), math.exp(_80 * spread), int(chosen.sum()))
+    return Judged(band, math.exp(-mean), -off, math.exp(-Z80 * spread), math.exp(Z80 * spread), int(chosen.sum()))
 
 
 def _verdict(bands: Sequence[Judged]) -> tuple[Verdict, Judged]:

@@ -6,18 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Literal
 
 import numpy as np
 
 from prediction.doctor.causes import CAUSES, Cause
 from prediction.doctor.scene import Array, Scene
+from prediction.library.interval import band
 from prediction.library.predict import Row
 from sim.times import Progress
 
-Band = Literal["S", "M", "L"]
-SMALL, LARGE = 64 << 10, 16 << 20
-"""Largest size of band S, and of band M [B]."""
 MOST = {"S": 0.3, "M": 0.3, "L": 0.11}
 """The model's error as a standard deviation in log time, at most: the slow side of an interval holds clusters that were not well."""
 NOISE = 0.05
@@ -32,7 +29,8 @@ SAME = 1.5
 """Log likelihood within which a log does not tell two causes apart."""
 FAR = 4.0
 """Standard deviations off at the largest size beyond which a severity is not looked at any further."""
-_80 = 1.2815515655446004
+Z80 = 1.2815515655446004
+"""Standard deviations from the middle to an end of an 80 % interval."""
 _STEP = 0.08
 _VISIBLE = 0.05
 """In log time: a cause that changes less is not to be seen."""
@@ -49,16 +47,12 @@ class Fit:
     times: Array
 
 
-def band_of(size: int) -> Band:
-    return "S" if size <= SMALL else "M" if size <= LARGE else "L"
-
-
 def error_of(rows: Sequence[Row], doubt: float = 1.0) -> Array:
     """The model's error as a covariance of log times: as wide as the rows' intervals say, alike where sizes are near. ``doubt``: of the
     small sizes, where it is not known who launches."""
-    bands = [band_of(row.size_bytes) for row in rows]
-    told = [min(math.log(row.high_s / row.low_s) / 2 / _80, MOST[band]) for row, band in zip(rows, bands, strict=True)]
-    spread = np.array([error * (doubt if band == "S" else 1.0) for error, band in zip(told, bands, strict=True)])
+    bands = [band(row.size_bytes) for row in rows]
+    told = [min(math.log(row.high_s / row.low_s) / 2 / Z80, MOST[of]) for row, of in zip(rows, bands, strict=True)]
+    spread = np.array([error * (doubt if of == "S" else 1.0) for error, of in zip(told, bands, strict=True)])
     place = np.log2([row.size_bytes for row in rows])
     near = np.exp(-np.abs(place[:, None] - place[None, :]) / REACH)
     return np.asarray(spread[:, None] * spread[None, :] * near + NOISE**2 * np.eye(len(rows)))
@@ -116,7 +110,8 @@ def _fit(cause: Cause, scene: Scene, measured: Array, covariance: Array) -> Fit 
 def _curves(cause: Cause, scene: Scene, measured: Array, covariance: Array) -> tuple[list[float], list[Array], int]:
     """Log times by severity, finely where it may be any, and of how many severities these are what is near the largest size measured;
     those that show nothing are left out."""
-    ends = [_times(cause, replace(scene, sizes=scene.sizes[-1:]), severity) for severity in cause.severities]
+    last = replace(scene, sizes=scene.sizes[-1:])
+    ends = [_times(cause, last, severity) for severity in cause.severities]
     apart = [math.inf if end is None else float(end[0] - measured[-1]) for end in ends]
     near = [abs(gap) < FAR * math.sqrt(covariance[-1, -1]) for gap in apart]
     if cause.smooth:  # what lies between two severities, one too mild and one too bad

@@ -35,4 +35,4 @@ class Asked:
             if value not in known:
                 raise MeasurementError(f"{what} {quoted(value)} is not known{nearest(str(value), known)}")
         if self.dtype not in (*DTYPE_BYTES, *FP8):
-            raise MeasurementError(f"dtype {quoted(self.dtype)} is not known{nearest(str(self.dtype), DTYPE_BYTES)}")
+            raise MeasurementError(f"dtype {quoted(self.dtype)} is not known{nearest(str(self.dtype), (*DTYPE_BYTES, *FP8))}")

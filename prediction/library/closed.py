@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 
 from algorithms.collectives import ALL_REDUCE, Collective
-from prediction.library.schedules import BUFFERS, RING_STEPS, SLICE, count
+from prediction.library.schedules import RING_STEPS, SLICE, Buffers, count
 from prediction.library.sites import Site
 from prediction.library.wire import Use
 from prediction.nccl.version import Protocol
@@ -41,29 +41,32 @@ def rates(machine: Topology, sites: Sequence[Site]) -> Rates:
         return sum(found or [data["link"].bandwidth for data in machine.graph[name].values()])
 
     nics = [[out(nic, inside=False) for nic in site.nics] for site in sites if len(sites) > 1 and site.nics]
-    first = [gpus[rank] for rank in sites[0].ranks[:2]]
     several = next((site for site in sites if len(site.ranks) > 1), None)
     return Rates(
         min(min(out(gpu, inside=True), machine.node(gpu).injection) for gpu in gpus),
         min(map(sum, nics), default=inf), min(map(min, nics), default=inf),
         sum(link.latency for link in router.route(gpus[several.ranks[0]], gpus[several.ranks[1]])) if several else 0.0,
-        sum(link.latency for link in router.route(first[0], gpus[sites[1].ranks[0]])) if len(sites) > 1 else 0.0,
+        sum(link.latency for link in router.route(gpus[sites[0].ranks[0]], gpus[sites[1].ranks[0]])) if len(sites) > 1 else 0.0,
     )  # fmt: skip
 
 
-def message(algorithm: str, protocol: Protocol, collective: Collective, nbytes: int, channels: int, sites: Sequence[Site]) -> float:
+def message(
+    algorithm: str, protocol: Protocol, collective: Collective, nbytes: int, channels: int, sites: Sequence[Site], buffers: Buffers
+) -> float:
     """About how many bytes a message to the network has."""
     n, data = sum(len(site.ranks) for site in sites), nbytes / channels
     if algorithm == "ring" and not collective.rooted:
         return data / n
     if algorithm.startswith("nvls"):
-        return min(data / len(sites[0].ranks), BUFFERS.nvls)
+        return min(data / len(sites[0].ranks), buffers.nvls)
     if algorithm in ("ring", "tree"):
-        return min(data, BUFFERS.step[protocol] if protocol == "simple" else SLICE[protocol])
+        return min(data, buffers.step[protocol] if protocol == "simple" else SLICE[protocol])
     return nbytes if algorithm == "shift" else nbytes / n
 
 
-def closed_form(use: Use, collective: Collective, nbytes: int, machine: Topology, sites: Sequence[Site], overhead: float) -> float:
+def closed_form(
+    use: Use, collective: Collective, nbytes: int, machine: Topology, sites: Sequence[Site], overhead: float, buffers: Buffers
+) -> float:
     """Seconds beside the floor. ``overhead``: what a slice costs beside its bytes."""
     at, n, nodes = rates(machine, sites), sum(len(site.ranks) for site in sites), len(sites)
     each, levels = n / nodes, (nodes - 1).bit_length()
@@ -74,7 +77,7 @@ def closed_form(use: Use, collective: Collective, nbytes: int, machine: Topology
         if collective.rooted:
             return nbytes / min(at.gpu, at.node)
         steps = (2 if collective is ALL_REDUCE else 1) * (n - 1)
-        chunk = RING_STEPS[use.protocol] * BUFFERS.step[use.protocol]
+        chunk = RING_STEPS[use.protocol] * buffers.step[use.protocol]
         loops = count(nbytes / use.channels / n, chunk)
         pieces = 2 if use.protocol == "simple" else 1
         hop = (1 - crossing) * at.near + crossing * at.far

@@ -1,7 +1,8 @@
 """The physical constants of a prediction: what datasheets do not say, by the generation of the GPUs and of the network.
 
-Hand-set from public nccl-tests tables and from NCCL's own cost model, whole clusters left out in turn; none is fitted to one machine.
-Hops and the NVLink efficiencies are per generation: a GPU's clock and memory set how fast a flag is seen.
+Set by hand from NCCL's own cost model and public nccl-tests tables, all of which were looked at, so a cluster that nobody has seen may do
+worse (``docs/accuracy.md``); nothing fits them, and none belongs to one machine. Where a docstring names no other source, it is these
+tables: what hops, launches, slices and messages must take for the times that they show.
 """
 
 from __future__ import annotations
@@ -37,17 +38,17 @@ class Constants:
     slice: float
     """What a thread block spends on a slice of protocol Simple beside copying it: barrier, fence, flag [s]."""
     channel: float
-    """What each channel adds to a call [s]: seen on V100 and A100 only."""
+    """What each channel adds to a call [s]: 2.1 us on V100, 1.2 on A100, hardly anything later."""
     nvlink: float
     """Part of the links' rate that large copies between GPUs reach (V100 0.92, A100 0.79, H100 0.84, B200 0.77)."""
     nvls: float
     """Part of the links' rate at which NVSwitches add and multicast (H100 0.69, B200 0.60)."""
     nic: float
-    """Part of the NICs' rate that large messages reach."""
+    """Part of the NICs' rate that large messages reach: 0.97, on Slingshot 0.91, on EFA 0.8 before Hopper."""
     bridge: float
-    """What GPUs without NVLink get through a CPU's root complex [B/s]."""
+    """What GPUs without NVLink get through a CPU's root complex [B/s]: two A100 on PCIe 4.0."""
     shared_memory: float
-    """The same where they may not write to each other and meet in the host's memory [B/s]."""
+    """The same where they may not write to each other and meet in the host's memory [B/s]: eight consumer cards on PCIe 4.0."""
     local: float
     """Time of a copy inside the GPU, of the time that NVLink takes for the same bytes."""
 
@@ -81,11 +82,12 @@ class Constants:
 
 
 def _floor(kinds: set[str], generation: int, amd: bool, asked: Asked, gpus: int) -> float:
+    """Seconds: 7 us on x86, 4 on Grace; RCCL counts 12 us where NCCL counts 6.6."""
     if asked.launch == "thread-per-gpu":  # threads of one process wait for each other to launch
         return (5.2 + 2.2 * gpus) * US
     if "nvlink-c2c" in kinds:
         return 4 * US
-    return (12 if amd else 7 if generation else 9) * US  # RCCL counts 12 us where NCCL counts 6.6
+    return (12 if amd else 7 if generation else 9) * US
 
 
 def _network(kinds: set[str], generation: int) -> tuple[float, float, float]:

@@ -32,6 +32,7 @@ MOST_BYTES = 1 << 50
 P2P_LL = 16 << 10
 """Up to so many bytes to a peer NCCL sends with LL."""
 LL128_TURN = 0.3 * US
+"""What LL128 spends on a slice beside its bytes [s]: it has no fence."""
 _P2P = {"all-to-all": "direct", "sendrecv": "shift", "gather": "flat", "scatter": "flat"}
 _NEAR, _DIRECT, _DIRECT_CHANNELS = 2.5, 16 << 20, 32
 """Rows that a tuner calls so much slower than its choice are not tried; direct kernels are for small calls, on as many blocks."""
@@ -171,8 +172,10 @@ class Calls:
         try:
             took, simulated = self._simulated(choice, nbytes, overhead), True
         except TooManyError:
-            use = self._use(choice, message(choice.algorithm, choice.protocol, self.collective, nbytes, choice.channels, self.sites))
-            took, simulated = closed_form(use, self.collective, nbytes, self.wire.seen(use), self.sites, overhead), False
+            use = self._use(
+                choice, message(choice.algorithm, choice.protocol, self.collective, nbytes, choice.channels, self.sites, self.buffers)
+            )
+            took, simulated = closed_form(use, self.collective, nbytes, self.wire.seen(use), self.sites, overhead, self.buffers), False
         took += constants.floor + constants.channel * choice.channels
         return constants.host + took if self.graphs is None else max(constants.host, took), simulated
 
@@ -217,7 +220,7 @@ class Calls:
 
 
 def _without(constants: Constants, ablate: frozenset[str]) -> Constants:
-    """Constants of which some are those of an H100 on InfiniBand, or of nothing."""
+    """The constants with one number for all fabrics, or for all generations (about an H100's on InfiniBand), or none for a part."""
     if "fabric" in ablate:
         constants = constants.replaced(net_hop=3.2 * US, nic=0.97)
     if "generation" in ablate:

@@ -16,13 +16,16 @@ PAYLOAD: dict[Protocol, float] = {"ll": 0.4, "ll128": 0.92 * 120 / 128, "simple"
 HOP: dict[Protocol, float] = {"ll": 1.0, "ll128": 2.1, "simple": 2.1}
 """A hop inside a server, to LL's (NCCL: 0.6, 1.25 us; Simple adds what it spends on a slice)."""
 NET: dict[Protocol, float] = {"ll": 0.0, "ll128": 2.1 * US, "simple": 8.8 * US}
-"""What a hop over the network takes longer than with LL [s] (NCCL: 2.7, 4.0, 14 us in a ring)."""
+"""What a hop over the network takes longer than with LL [s] (NCCL: 1.3 and 11.3 us in a ring, 3.5 and 9 in a tree)."""
 IN_FLIGHT: dict[Protocol, int] = {"ll": 4096, "ll128": 38400}
 """Bytes that the threads of a channel have on their way at once: 512 of 8 bytes, 640 of 60; the next go ``TURN`` of a hop later."""
 TURN = 0.65
+"""It makes 10 GB/s a channel with LL on H100, where a steady ring shows 10, and 8 on A100, where it shows 6."""
 TREE_HOP, RING_NET = 1.4, 0.6
-"""A hop of a tree is longer than a ring's inside a server, a ring's over the network with LL shorter than a tree's (NCCL: 2.7, 5.0)."""
-_NVLS_TREE = 0.94
+"""A hop of a tree is longer than a ring's inside a server, with LL and LL128 a ring's over the network shorter than a
+tree's (NCCL: 0.54 and 0.47 of it)."""
+_NVLS_TREE, _PCIE = 0.94, 0.9
+"""Parts of a rate, of public tables: NVLS with a tree over two nodes to NVLS on one, and large copies over PCIe."""
 RENDEZVOUS = {"slingshot-11": (2048, 7 * US)}
 """By network: messages of more data than this agree first on where it goes, and take so much longer [s] (seen on two Slingshot systems)."""
 
@@ -89,7 +92,7 @@ class Wire:
             rate, latency = link.bandwidth, link.latency
         else:
             rate, latency = self._host(link, ends, use)
-        return Link(link.src, link.dst, link.kind, link.lanes, rate * PAYLOAD[use.protocol], latency, link.source)
+        return replace(link, bandwidth=rate * PAYLOAD[use.protocol], latency=latency)
 
     def _host(self, link: Link, ends: tuple[str, str], use: Use) -> tuple[float, float]:
         """PCIe and links of CPUs. To and from a NIC they add no latency: it is in the network's."""
@@ -97,8 +100,8 @@ class Wire:
             return link.bandwidth, 0.0
         latency = self._hop(use) / 2 if "gpu" in ends else 0.0
         if "cpu" not in ends:
-            return link.bandwidth * 0.9, latency
-        return min(link.bandwidth * 0.9, self.constants.shared_memory if use.shared_memory else self.constants.bridge), latency
+            return link.bandwidth * _PCIE, latency
+        return min(link.bandwidth * _PCIE, self.constants.shared_memory if use.shared_memory else self.constants.bridge), latency
 
 
 def _family(link: Link, kinds: Mapping[str, str]) -> str:

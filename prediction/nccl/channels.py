@@ -7,7 +7,7 @@ from prediction.nccl.constants import GB
 from prediction.nccl.enabled import Call
 from prediction.nccl.graphs import Graphs
 from prediction.nccl.settings import Settings
-from prediction.nccl.version import ALGORITHMS, Algorithm, Protocol
+from prediction.nccl.version import ALGORITHMS, PROTOCOLS, Algorithm, Protocol
 
 MAX_THREADS = 640
 """Of a block; NVLS, CollNet and PAT take them all."""
@@ -85,7 +85,7 @@ def _rounded(given: int | None, low: int, high: int, default: int) -> int:
 
 def _threshold(graphs: Graphs, settings: Settings, algorithm: Algorithm, protocol: Protocol) -> int:
     """Bytes a thread of a channel should have at least."""
-    place = ALGORITHMS.index(algorithm) * 3 + ("ll", "ll128", "simple").index(protocol)
+    place = ALGORITHMS.index(algorithm) * 3 + PROTOCOLS.index(protocol)
     given = settings.thresholds[place] if place < len(settings.thresholds) else -1
     if given >= 0:
         return max(given, 1)

@@ -46,7 +46,7 @@ def choose(
     cpu: Cpu | None = None,
 ) -> Choice:
     """``release``: NCCL's version as text; ``environment``: variables by NCCL's names; NCCL_COLLNET_ENABLE=1 also says that the
-    network reduces. Raises MeasurementError: an unknown word, or a machine whose search has no closed form."""
+    network reduces. Raises MeasurementError: an unknown word, or a machine that NCCL's search does not take."""
     tuned(collective)
     given = settings(environment or {}, version(release))
     graphs = graphs_of(topology, version(release), collnet=given.collnet == 1, cpu=cpu, p2p=given.p2p)

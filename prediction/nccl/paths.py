@@ -158,8 +158,7 @@ class Paths:
         """For each GPU its own NICs, channel by channel until they repeat."""
         found = {}
         for gpu in self.system.gpus:
-            each = [self._own_net(self.table, gpu, channel) for channel in range(_MOST_CHANNELS)]
-            found[gpu] = each[: each.index(each[0], 1)]
+            found[gpu] = list(dict.fromkeys(self._own_net(self.table, gpu, channel) for channel in range(_MOST_CHANNELS)))
         return found
 
     def nets_for(self, gpus: Sequence[int], farthest: int) -> list[int]:

@@ -116,16 +116,7 @@ def settings(environment: Mapping[str, str], version: Version) -> Settings:
                 raise MeasurementError(f"environment: {name}: {len(parts)} numbers; write at most 6")
             values["thresholds"] = tuple(_integer(name, part, -2, 1 << 40) for part in parts)
         else:
-            known = [
-                *_INTEGERS,
-                "NCCL_P2P_DISABLE",
-                "NCCL_P2P_LEVEL",
-                "NCCL_ALGO",
-                "NCCL_PROTO",
-                "NCCL_THREAD_THRESHOLDS",
-                *SEARCH,
-                *OTHERS,
-            ]
+            known = [*_INTEGERS, *_WORDS, *SEARCH, *OTHERS]
             misspelt = name not in known and get_close_matches(name[:80], known, n=1, cutoff=0.88)
             if misspelt or not name.startswith("NCCL_"):
                 raise MeasurementError(f"environment: {quoted(name)} is not a variable of NCCL{nearest(name, known)}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from algorithms.launch import DTYPE_BYTES
 from prediction.nccl.bandwidth import bandwidth
 from prediction.nccl.channels import channels_and_threads, comm_channels
 from prediction.nccl.constants import OLD, TREE_CORRECTION, Constants, constants
@@ -13,7 +14,7 @@ from prediction.nccl.graphs import Graphs
 from prediction.nccl.latency import latency
 from prediction.nccl.settings import Settings
 from prediction.nccl.version import ALGORITHMS, PROTOCOLS, Algorithm, Protocol, tuned
-from topologies.errors import MeasurementError
+from topologies.errors import MeasurementError, nearest, quoted
 
 _LAST_RESORT = 1024
 """A ring of more than 8 ranks adds fp8 so often that its rounding shows: NCCL counts it so many times slower."""
@@ -54,10 +55,13 @@ class Tuning:
 
 
 def tune(graphs: Graphs, call: Call, settings: Settings | None = None) -> Tuning:
-    """What NCCL of ``graphs.version`` would take. Raises MeasurementError: no such function, a size below 1 byte, or nothing left."""
+    """What NCCL of ``graphs.version`` would take. Raises MeasurementError: no such function or dtype, a size below 1 byte, or nothing
+    left."""
     tuned(call.collective)
     if call.nbytes < 1 or call.operations < 1:
         raise MeasurementError(f"NCCL's tuner: size {call.nbytes} B, operations {call.operations}; write 1 or more")
+    if call.dtype not in (*DTYPE_BYTES, *FP8):
+        raise MeasurementError(f"NCCL's tuner: dtype {quoted(call.dtype)} is not known{nearest(call.dtype, (*DTYPE_BYTES, *FP8))}")
     settings = settings or Settings()
     amd = graphs.cpu == "amd" or (graphs.cpu == "mixed" and graphs.version >= OLD)
     k = constants(graphs.version, graphs.sm_min, graphs.nodes, amd)
@@ -66,7 +70,7 @@ def tune(graphs: Graphs, call: Call, settings: Settings | None = None) -> Tuning
     if fallback:
         if graphs.version >= (2, 24):
             raise MeasurementError(f"NCCL {graphs.version}: no algorithm and protocol left for {call.collective}; {_hint(off)}")
-        rows, _ = _rows(graphs, call, Settings(), k)
+        rows, _ = _rows(graphs, call, replace(settings, algorithms={}, protocols={}), k)
         rows = [row for row in rows if row.algorithm == "ring" and row.protocol == "simple"]
     return Tuning(call, tuple(sorted(rows, key=lambda row: row.time_s)), off, fallback)  # a stable sort: NCCL keeps the first of equals
 

@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 HERE = Path(__file__).parent
 DIGEST = 32  # bytes of a SHA-256
 
@@ -36,7 +38,8 @@ class Native:
         return self.loaded[types][1](packed)
 
     def _code(self, types: tuple[object, ...], given: tuple[Any, ...]) -> bytes:
-        key = hashlib.sha256(repr((_sources(), *_host(), self.module, self.name, types)).encode()).hexdigest()
+        made = _sources(), import_module("llvmlite").__version__, *_host(), self.module, self.name, types
+        key = hashlib.sha256(repr(made).encode()).hexdigest()
         name = f"{self.module}.{self.name}-{key[:16]}.o"
         for folder in _folders():
             with suppress(OSError):
@@ -64,8 +67,8 @@ def _type(item: Any, words: list[int]) -> object:
     if isinstance(item, int):
         words.append(item)
         return int
-    if not item.flags.c_contiguous:
-        raise TypeError("compiled code takes contiguous arrays alone")
+    if not (isinstance(item, np.ndarray) and item.flags.c_contiguous):
+        raise TypeError(f"compiled code takes int and contiguous arrays alone, not {type(item).__name__}")
     words += (0, 0, item.size, item.itemsize, item.__array_interface__["data"][0], *item.shape, *item.strides)
     return item.dtype, item.ndim
 
@@ -82,8 +85,11 @@ def _keep(folder: Path, name: str, content: bytes) -> None:
     """Written aside first: another process may read it meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     aside = folder / f"{name}.{os.getpid()}"
-    aside.write_bytes(content)
-    aside.replace(folder / name)
+    try:
+        aside.write_bytes(content)
+        aside.replace(folder / name)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 @cache

@@ -254,7 +254,10 @@ def test_tables_and_picture(report: Report, tmp_path: Path) -> None:
     assert any(line.startswith("two numbers 15 2.0 2.0") for line in shown)
     assert any(line.startswith("apart, noisy: median cold 20.0 of 5") for line in shown)
     assert any(line.startswith('cold 5 wrong machines.csv:7, gpu: "h1000"') for line in shown)
-    assert [axes.get_title() for axes in accuracy_figure({COLD: report.rows[COLD], TWO: [], LINE: report.rows[LINE]}).axes] == [COLD, LINE]
+    assert [axes.get_title() for axes in accuracy_figure({COLD: report.rows[COLD], TWO: [], LINE: report.rows[LINE]}).axes] == [
+        "cold",
+        "straight line",
+    ]
     for name in ("a.svg", "b.svg"):
         save_accuracy({COLD: report.rows[COLD]}, tmp_path / name)
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

@@ -10,11 +10,12 @@ import pytest
 from prediction.doctor.alter import is_nvlink, nics_of, root_complex, with_nics, without_nvlink
 from prediction.doctor.causes import CAUSES
 from prediction.doctor.doctor import doctor
-from prediction.doctor.header import guess, model_of, version_of
+from prediction.doctor.header import guess, model_of, other_gpus, told, version_of
 from prediction.doctor.scene import Scene
 from prediction.doctor.shape import confidences, deviation, error_of, fits, likelihood
 from prediction.library.asked import Asked
 from prediction.library.constants import Constants
+from prediction.log_file import file_log
 from prediction.readers import read_text
 from tests.helpers.measured_log import all_reduce_log
 from topologies import make
@@ -175,3 +176,25 @@ def test_a_guess_says_what_is_only_usual() -> None:
     )
     assert not isinstance(several, str)
     assert "which NICs" in several.open
+
+
+def test_version_and_variables_that_the_log_names(tmp_path: Path) -> None:
+    path = tmp_path / "run.txt"
+    path.write_text("mpirun -x NCCL_ALGO=Ring\nNCCL version 2.19.3+cuda12.2\n" + all_reduce_log({1 << 20: 30.5}, 8))
+    said = told(file_log(path))
+    assert (said.version, said.variables) == ("2.19.3", {"NCCL_ALGO": "Ring"})
+
+
+def test_a_header_of_other_gpus_is_flagged() -> None:
+    table = read_text(all_reduce_log({1 << 20: 30.5}, 8), "all_reduce.txt")[0]
+    assert other_gpus(table, H100) == ()
+    (flag,) = other_gpus(table, make("dgx-a100"))
+    assert "nvlink4" in flag
+
+
+def test_good_times_with_wrong_results_are_not_healthy(tmp_path: Path) -> None:
+    path = written(tmp_path, scene().times)
+    path.write_text(path.read_text().replace("      0\n", "      3\n", 1))
+    found = doctor(path, version="2.21")
+    assert found.verdict == "unknown"
+    assert "results are wrong" in found.reason

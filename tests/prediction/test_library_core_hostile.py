@@ -44,7 +44,7 @@ def test_the_smallest_and_the_largest_sizes_have_a_time(nodes: int, collective: 
     began = time.perf_counter()
     row = calls("dgx-h100", nodes, collective).row(nbytes)
     _sane(row, nbytes)
-    assert time.perf_counter() - began < 20
+    assert time.perf_counter() - began < 60  # the engine may have to be compiled first
     if nbytes > 2**40:
         assert 1e9 < row.algbw_Bps < 1e12, "as fast as the links, not as numbers that overflow"
 

@@ -12,7 +12,7 @@ from prediction.library.constants import Constants
 from prediction.library.predict import ABLATIONS, predict_library
 from prediction.library.wire import Use, Wire
 from topologies.faults import apply_faults
-from topologies.graph import Topology
+from topologies.graph import Link, Topology
 
 MIB, GIB = 1 << 20, 1 << 30
 SIZES = [3 << k for k in range(8, 31, 2)]
@@ -120,3 +120,20 @@ def test_small_messages_are_limited_by_the_proxy() -> None:
     wire = Wire(topology, Constants.of(topology, asked(topology)))
     (nic,) = [link for link in wire.seen(Use("ring", "simple", 16, 4096)).links if (link.src, link.dst) == ("s0.nic0", "leaf0")]
     assert nic.bandwidth == pytest.approx(4096 / wire.constants.message)
+
+
+def _nic(name: str, message: int) -> tuple[Link, Wire]:
+    topology = built(name, 2)
+    wire = Wire(topology, Constants.of(topology, asked(topology)))
+    seen = wire.seen(Use("ring", "simple", 16, message)).links
+    return next(link for link in seen if link.src == "s0.nic0" and wire.kinds[link.dst] == "switch"), wire
+
+
+def test_gpus_that_share_a_nic_have_a_proxy_each() -> None:
+    nic, wire = _nic("aws-p4d", 1024)
+    assert nic.bandwidth == pytest.approx(2 * 1024 / wire.constants.message)
+
+
+def test_larger_messages_over_slingshot_meet_first() -> None:
+    (small, _), (large, _) = _nic("gh200-quad", 2048), _nic("gh200-quad", 2049)
+    assert large.latency - small.latency == pytest.approx(3.5e-6), "half of 7 us at each end"

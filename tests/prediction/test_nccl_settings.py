@@ -75,3 +75,19 @@ def test_any_text_is_read_or_refused(env: dict[str, str]) -> None:
     else:
         lines = ["read"]
     assert len(lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("env", "path"),
+    [
+        ({"NCCL_P2P_LEVEL": "pxb"}, "PXB"), ({"NCCL_P2P_LEVEL": "3"}, "PHB"), ({"NCCL_P2P_DISABLE": "0"}, None),
+        ({"NCCL_P2P_LEVEL": "SYS", "NCCL_P2P_DISABLE": "1"}, "LOC"), ({"NCCL_P2P_DISABLE": "1", "NCCL_P2P_LEVEL": "SYS"}, "LOC"),
+    ],
+)  # fmt: skip
+def test_how_far_gpus_reach_each_other(env: dict[str, str], path: str | None) -> None:
+    assert settings(env, NEW).p2p == path
+
+
+def test_a_level_that_is_none_is_refused() -> None:
+    with pytest.raises(MeasurementError, match='NCCL_P2P_LEVEL: "9" is not a level'):
+        settings({"NCCL_P2P_LEVEL": "9"}, NEW)

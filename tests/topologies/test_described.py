@@ -221,3 +221,8 @@ def test_any_text_is_a_machine_or_a_refusal_that_says_where(row: dict[str, str])
         else:
             assert sorted(rank for server in found.groups["servers"] for rank in server) == list(range(len(found.gpus)))
             assert all(all(parts) for parts in found.groups.values())
+
+
+def test_a_domain_counts_where_what_joins_the_gpus_is_only_usual() -> None:
+    row = {"gpu": "GB200", "nodes": "18", "gpus_per_node": "4", "nvl_domain": "36"}
+    assert described(row) == custom(18, 4, "gb200", "nvl72", domain=36)

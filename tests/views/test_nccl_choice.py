@@ -42,8 +42,19 @@ def test_collnet_variable_says_that_the_network_reduces() -> None:
     assert choose(make("dgx-a100"), "all-reduce", 8, "2.23", {"NCCL_ALGO": "nvls"}).tuning.fallback
 
 
-def test_machines_without_a_closed_form_are_refused() -> None:
+def test_what_the_search_or_the_tuner_does_not_take_is_refused() -> None:
     with pytest.raises(MeasurementError, match="is in no server"):
         choose(make("torus"), "all-reduce", 8, "2.30")
     with pytest.raises(MeasurementError, match='"all-to-all" is not tuned'):
         choose(make("dgx-h100"), "all-to-all", 8, "2.30")
+
+
+def test_the_fallback_keeps_the_other_variables() -> None:
+    chosen = choose(make("dgx-a100"), "all-reduce", 64 << 20, "2.23", {"NCCL_ALGO": "nvls", "NCCL_MAX_CTAS": "4"})
+    assert chosen.tuning.fallback
+    assert chosen.tuning.choice.channels == 4
+
+
+def test_an_unknown_dtype_is_refused() -> None:
+    with pytest.raises(MeasurementError, match='dtype "foo" is not known'):
+        choose(make("dgx-a100"), "all-reduce", 64, "2.23", dtype="foo")
